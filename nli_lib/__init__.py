@@ -1,8 +1,8 @@
-"""The study of the quality of NLI data: a library, notebooks and a book.
+"""A study of NLI data quality: a library, notebooks and a book.
 
-An installed library lies where nobody should write. Notebooks, book and recorded tables come with it in the folder
-`carried`, and the place for what is written is NLI_HOME, or else the folder in which Python was started. In a clone,
-which has no such folder, the place is NLI_HOME, or else the clone.
+Nothing is written into an installed library. It brings notebooks, book and recorded tables in the folder `carried`, and
+writes to NLI_HOME or else the folder in which Python was started. A clone has no folder `carried` and writes to
+NLI_HOME or else the clone.
 """
 
 import os
@@ -11,5 +11,5 @@ from pathlib import Path
 if Path(__file__).with_name("carried").is_dir():
     os.environ.setdefault("NLI_HOME", str(Path.cwd()))
 if os.environ.get("NLI_HOME"):
-    # read by `paths`, and by every process that is started here, whatever folder it works in
+    # read by `paths`, and by every child process, in whatever folder it works
     os.environ["NLI_HOME"] = str(Path(os.environ["NLI_HOME"]).absolute())

@@ -1,4 +1,4 @@
-"""`python -m nli_lib` is `nli-study` without the commands for a corpus of one's own, which `nli_tools` adds."""
+"""`python -m nli_lib`: `nli-study` without the commands for a user's corpus, which `nli_tools` adds."""
 
 from nli_lib.study.cli import main
 

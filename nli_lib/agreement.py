@@ -1,9 +1,8 @@
-"""How far scores agree with each other, with a truth and with people, and what the suspicion of a label is worth.
+"""Agreement of scores with each other, with a truth and with people, and the quality of suspicions about labels.
 
-Scores of the same pairs: `rank_correlations` of each two, `ordering` of a truth, what regressions on them predict
-`out_of_fold`. Two annotators: `kappa`. Labels that models contradict: the shares of them that people call wrong
-(`error_shares`), how well a score finds those (`average_precision`, `precision_at`), and the same with intervals over
-trainings and premises::
+Scores of the same pairs: `rank_correlations` of each two, and predictions by regressions on them, `out_of_fold`. Two
+annotators: `kappa`. Labels that models contradict: the share that people call wrong (`error_shares`), how well a score
+finds these (`average_precision`, `precision_at`), and the same with intervals over trainings and premises::
 
     found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
     share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)  # Estimate, or None
@@ -26,7 +25,6 @@ from nli_lib.generate.review import untouched
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
 from nli_lib.stats import (
     Estimate,
-    Statistic,
     gaps_between,
     means_of,
     over_trainings,
@@ -35,7 +33,7 @@ from nli_lib.stats import (
     with_wilson,
 )
 
-FEW = 20  # pairs that two scores must share
+FEW = 20  # smallest number of pairs that two scores must share
 
 Floats = NDArray[np.float64]
 
@@ -43,23 +41,11 @@ Floats = NDArray[np.float64]
 def rank_correlations(values: ArrayLike) -> Floats:
     """Spearman correlation of every two of K scores, (K, N) -> (K, K), over the pairs that both know (not NaN).
 
-    NaN where fewer than `FEW` pairs are shared or one of the two is constant on them.
+    NaN if fewer than `FEW` pairs are shared or one of the two is constant on them.
     """
     values = np.asarray(values, dtype=float)
-    rho = np.full((len(values), len(values)), np.nan)
-    patterns, of = np.unique(np.isfinite(values), axis=0, return_inverse=True)
-    of = of.ravel()
-    for p, q in zip(*np.triu_indices(len(patterns)), strict=True):
-        shared, members = patterns[p] & patterns[q], np.flatnonzero((of == p) | (of == q))
-        if shared.sum() >= FEW:
-            ranks = rankdata(values[np.ix_(members, shared)], axis=1)
-            ranks -= ranks.mean(axis=1, keepdims=True)
-            size = np.sqrt((ranks**2).sum(axis=1))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found = ranks @ ranks.T / np.outer(size, size)
-            pairs = (of[members][:, None] == p) & (of[members] == q) | (of[members][:, None] == q) & (of[members] == p)
-            rho[np.ix_(members, members)] = np.where(pairs, found, rho[np.ix_(members, members)])
-    return rho
+    known = pd.DataFrame(np.where(np.isfinite(values), values, np.nan).T)
+    return known.corr("spearman", min_periods=FEW).to_numpy()
 
 
 # ---------------------------------------------------------------- of a truth
@@ -67,14 +53,14 @@ def rank_correlations(values: ArrayLike) -> Floats:
 
 FOLDS = 5
 KNOTS = 5
-PENALTY = 0.01  # scikit-learn's alpha, and one over its C: enough to keep knots without labels quiet
+PENALTY = 0.01  # scikit-learn's alpha, and one over its C: enough to control knots without labels
 
 
 def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> Floats:
-    """Predictions (M,) of a truth (M,) from inputs (M, D), each label's by a regression that saw none of its group.
+    """Predictions (M,) of a truth (M,) from inputs (M, D), each by a regression fitted without its group.
 
-    groups (M,), such as premises, are split into `FOLDS` folds. The regression is a ridge regression (graded truth) or
-    a logistic one (of 0 and 1), on cubic splines of the ranks with `KNOTS` knots, so that it bends freely.
+    groups (M,), such as premises, are split into `FOLDS` folds. The regression is ridge (graded truth) or logistic (0
+    and 1), on cubic splines of the ranks with `KNOTS` knots, so it can follow any smooth curve.
     """
     truth = np.asarray(truth, dtype=float)
     ranks = rankdata(inputs, axis=0) / len(truth)
@@ -88,25 +74,6 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
     return found
 
 
-def ordering(scores: ArrayLike, truth: ArrayLike) -> Statistic:
-    """For `over_trainings`: how scores (S, M) order a truth (M,).
-
-    A graded truth: Spearman's correlation, -1 to 1. One of 0 and 1: the probability that a 1 has the higher score than
-    a 0, ties counting half, 0 to 1 (area under the ROC curve), .5 where the score says nothing; NaN without both.
-    """
-    scores, truth = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
-    if not np.isin(truth, (0, 1)).all():
-        return lambda rows: spearman(scores[:, rows], truth[rows])
-
-    def area(rows: NDArray) -> Floats:
-        yes, ranks = truth[rows] == 1, rankdata(scores[:, rows], axis=1)
-        if yes.all() or not yes.any():
-            return np.full(len(scores), np.nan)
-        return (ranks[:, yes].mean(axis=1) - (yes.sum() + 1) / 2) / (~yes).sum()
-
-    return area
-
-
 # ---------------------------------------------------------------- of two annotators
 
 
@@ -114,16 +81,16 @@ RESAMPLES = 2000
 
 
 def kappa(annotations: pd.DataFrame) -> Estimate:
-    """Kappa over the items that both annotators neither revised nor discarded, 2,000 resamples of the items.
+    """Kappa over the items that neither annotator revised or discarded, with 2,000 resamples of the items.
 
-    -1 to 1: 1 where they always agree, 0 where they agree as often as labels drawn at random from their own shares
-    would, and below 0 where less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of
-    the squared shares of the labels. NaN without items, and where all labels are one.
+    -1 to 1: 1 if they always agree, 0 if they agree only as often as labels drawn at random from their shares, below 0
+    if less often: (a - e) / (1 - e), with a the share of items with equal labels and e the sum of the squared shares of
+    the labels. NaN without items, or if there is only one label.
 
     Notes
     -----
-    *Departures*: the paper gives no code and one order. Which annotator is called the first is arbitrary, so both
-    orders are counted; the value is then that of Scott's pi.
+    *Departures*: the paper gives no code and uses one order. The order of the annotators is arbitrary, so both are
+    counted, which makes the value Scott's pi.
 
     References
     ----------
@@ -150,19 +117,19 @@ def kappa(annotations: pd.DataFrame) -> Estimate:
 
 EDGES = (0, 1, 2, 3, 4, 5)  # intervals of the gap in the consensus cleaning paper's Figure 2
 ENTAILMENT_TWIN = "random twin: any entailment"
-NONE = 6.0  # stands for "no threshold" where a number is needed
+NONE = 6.0  # means "no threshold" where a number is needed
 
 
 def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Share of wrong labels in each group, with its Wilson interval: the columns of `by`, n, wrong, share, low, high.
+    """Share of wrong labels in each group, with Wilson intervals: the columns of `by`, n, wrong, share, low, high.
 
-    Groups come in the order of their first rows; the seeds are counted in each value of the first column of `by`.
+    Groups are in the order of their first rows; seeds are counted within each value of the first column of `by`.
 
     Parameters
     ----------
     table
-        one row an example: the columns of `by`, wrong (bool) and, where several trainings judged the same examples,
-        seed; then n and wrong are the mean of one training, rounded: pooled, an example would count several times
+        one row for each example: the columns of `by`, wrong (bool) and, if several trainings judged the same examples,
+        seed; n and wrong are then rounded means per training, because pooling would count an example several times
     """
     by = list(by)
     seeds = table.groupby(by[0])["seed"].transform("nunique") if "seed" in table else 1
@@ -173,15 +140,16 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequence[float] = (2,)) -> pd.DataFrame:
-    """`error_shares` of each kind of mismatch, at any gap and above some, and of its random twin: any pair so labelled.
+    """`error_shares` of each kind of mismatch, at any gap and above given gaps, and of its random twin, any pair with
+    that label.
 
     Columns: truth, condition, kind, n, wrong, share, low, high.
 
     Parameters
     ----------
     judged
-        truth, kind, gap, wrong and perhaps seed, one row a mismatch; labels: truth, label, n, wrong, the counts of all
-        labels on trial
+        truth, kind, gap, wrong and perhaps seed, one row for each mismatch; labels: truth, label, n, wrong, the counts
+        of all judged labels
     """
     judged = judged[judged["kind"] != AGREE].sort_values(["truth", "kind"])
     parts = [judged.assign(condition="any gap")]
@@ -195,7 +163,7 @@ def shares_by_kind(judged: pd.DataFrame, labels: pd.DataFrame, *, above: Sequenc
 def average_precision(scores: ArrayLike, wrong: ArrayLike) -> float:
     """Area under the curve of precision against recall when examples are reviewed from the highest score down, 0 to 1.
 
-    scores (N,), wrong (N,) bool, at least one True. A score that knows nothing gets about the share of wrong ones.
+    scores (N,), wrong (N,) bool, at least one True. A score without information gets about the share of wrong ones.
     Equal scores are one step of the curve, so their order does not matter.
     """
     if not np.any(wrong):
@@ -206,12 +174,12 @@ def average_precision(scores: ArrayLike, wrong: ArrayLike) -> float:
 def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) -> NDArray[np.float64]:
     """Average precision of one order under R weightings of its items, (R,).
 
-    scores (K,), the more suspect the higher, NaN: left out; wrong (K,) bool; weights (R, K). Equal scores are one step
-    of the curve. Equal to scikit-learn's `average_precision_score` with each row as sample weights.
+    scores (K,), high = suspect, NaN: left out; wrong (K,) bool; weights (R, K). Equal scores are one step of the curve.
+    Equals scikit-learn's `average_precision_score` with each row as sample weights.
     """
     scores, wrong, weights = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(weights)
     order = np.argsort(-scores, kind="stable")[: np.count_nonzero(~np.isnan(scores))]
-    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # of each run of equal scores
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # the last of each run of equal scores
     seen = weights[:, order].cumsum(axis=1, dtype=float)[:, last]
     found = (weights * wrong)[:, order].cumsum(axis=1, dtype=float)[:, last]
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
@@ -235,9 +203,9 @@ def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
 
 
 class Mismatches(NamedTuple):
-    """One kind of mismatch on the same N pairs under S trainings.
+    """One kind of mismatch on the same N pairs in S trainings.
 
-    chosen (S, N) bool, whether the training makes it; gap (S, N); wrong (N,) bool, by people; premises (N,).
+    chosen (S, N) bool, True where the training has the mismatch; gap (S, N); wrong (N,) bool, by people; premises (N,).
     """
 
     chosen: NDArray[np.bool_]
@@ -249,14 +217,14 @@ class Mismatches(NamedTuple):
     def of(
         cls, logits: Mapping, labels: ArrayLike, *, wrong: ArrayLike, premises: ArrayLike, kind: str = PRUNED
     ) -> "Mismatches":
-        """From the logits (N, C) of each seed and the labels (N,) on trial."""
+        """Make it from the logits (N, C) of each seed and the judged labels (N,)."""
         chosen = np.array([mismatch(each, labels) == kind for each in logits.values()])
         gap = np.array([logit_gap(each, labels) for each in logits.values()])
         return cls(chosen, gap, np.asarray(wrong, dtype=bool), np.asarray(premises))
 
 
 def share_of(flags: ArrayLike, chosen: ArrayLike, premises: ArrayLike) -> Estimate | None:
-    """Share of True among the chosen pairs, the mean over the trainings; None where a training has chosen none.
+    """Share of True among the chosen pairs, averaged over the trainings; None if a training has chosen none.
 
     flags (N,) or (S, N) bool; chosen (S, N) bool; premises (N,). n counts the premises with a chosen pair.
     """
@@ -266,7 +234,7 @@ def share_of(flags: ArrayLike, chosen: ArrayLike, premises: ArrayLike) -> Estima
 
 
 def difference_of_shares(flags: ArrayLike, one: ArrayLike, other: ArrayLike, premises: ArrayLike) -> Estimate | None:
-    """Share of True among the pairs in ``one`` minus that in ``other``, both (S, N) bool, the mean over trainings."""
+    """Share of True among the pairs in ``one`` minus that in ``other``, both (S, N) bool, averaged over trainings."""
     one, other = np.asarray(one), np.asarray(other)
     if not (one.any(axis=1).all() and other.any(axis=1).all()):
         return None
@@ -275,13 +243,13 @@ def difference_of_shares(flags: ArrayLike, one: ArrayLike, other: ArrayLike, pre
 
 
 def errors_rise(found: Mismatches) -> Estimate | None:
-    """Spearman correlation of the gap with whether the label is wrong, among the mismatches; None if none can rise."""
+    """Spearman correlation of the gap with wrong labels, among the mismatches; None if there can be none."""
     mixed = [found.wrong[own].any() and not found.wrong[own].all() for own in found.chosen]
     return _each_training(found, spearman) if all(mixed) else None
 
 
 def threshold(found: Mismatches) -> Estimate | None:
-    """The paper's rule for its threshold (`threshold_rule`); `NONE` stands for no threshold."""
+    """The threshold by the paper's rule (`threshold_rule`); `NONE` means no threshold."""
 
     def rule(gap: NDArray, wrong: NDArray) -> float:
         edge = threshold_rule(gap, wrong, EDGES)
@@ -291,7 +259,7 @@ def threshold(found: Mismatches) -> Estimate | None:
 
 
 def _each_training(found: Mismatches, statistic: Callable[[NDArray, NDArray], float]) -> Estimate | None:
-    """The mean over trainings of a statistic of the gaps and the flags of the training's own mismatches."""
+    """Mean over trainings of a statistic of the gaps and flags of each training's mismatches."""
 
     def of_rows(rows: NDArray) -> Callable[[NDArray], NDArray]:
         chosen, gap, wrong = found.chosen[:, rows], found.gap[:, rows], found.wrong[rows].astype(float)
@@ -305,7 +273,7 @@ def _each_training(found: Mismatches, statistic: Callable[[NDArray, NDArray], fl
 def _over_chosen(
     statistic_of: Callable[[NDArray], Callable], chosen: ArrayLike, premises: ArrayLike
 ) -> Estimate | None:
-    """`over_trainings` on the pairs that some training has chosen; None where a training has chosen none."""
+    """`over_trainings` on the pairs that any training has chosen; None if a training has chosen none."""
     chosen = np.asarray(chosen)
     if not chosen.any(axis=1).all():
         return None

@@ -1,21 +1,21 @@
-"""The papers' numbers, the claims of the papers, and the verdicts that our runs compute.
+"""The papers' numbers and claims, and the verdicts computed from our runs.
 
-book/papers.yaml holds the numbers, and nothing else in the project types one of them:
-`paper_value("wanli-table3-multinli-hans")` is 78.08, `paper_table("zfilter", "Table 2")` is that table.
+book/papers.yaml has the numbers, and they are typed nowhere else: `paper_value("wanli-table3-multinli-hans")` is 78.08,
+`paper_table("zfilter", "Table 2")` is that table.
 
-book/claims.yaml says for every claim which statistic decides it and which values would confirm it, declared before the
-run that tests it. A notebook records the statistic with its interval; the verdict follows from the two alone::
+book/claims.yaml declares for every claim the statistic that decides it and the values that would confirm it, before the
+run that tests it. A notebook records the statistic with its interval; the verdict depends only on these::
 
     held          the whole interval lies in the confirming region
     not held      the whole interval lies outside
-    inconclusive  the interval reaches over the border
-    not judged    the rules of `lacks` are not met, and the reason says which
+    inconclusive  the interval crosses the border
+    not judged    a rule is not met, and the reason says which
 
-A claim that says the same of several things (each of four test sets) is recorded in parts, one interval each: it is
-held where all parts are, not held where one is not, and not judged where one lacks something. A minimum over the parts,
-taken training by training, would lie below every one of them by noise alone.
+A claim about several things (each of four test sets) is recorded in parts, one interval each: it is held if all parts
+are, not held if one is not, and not judged if one cannot be judged. A minimum over the parts, taken in each training,
+would lie below all of them by noise alone.
 
-Dozens of claims are judged side by side. So every verdict has a p-value, and stands once more after the correction of
+Because dozens of claims are judged together, every verdict has a p-value, and a second verdict after the correction of
 Benjamini and Hochberg.
 """
 
@@ -41,11 +41,11 @@ PAPERS = BOOK / "papers.yaml"
 
 
 class Entry(BaseModel, frozen=True, extra="forbid"):
-    """One entry of a file of book/: fields that are not declared are a fault."""
+    """One entry of a file of book/; undeclared fields are an error."""
 
 
 class Table(Entry):
-    """One table of one paper, or one passage of its text."""
+    """A table of a paper, or a passage of its text."""
 
     paper: str
     where: str
@@ -63,13 +63,13 @@ class Table(Entry):
 
 
 def read_yaml(text: str) -> object:
-    """What a YAML text holds, plain values only; with libyaml, where PyYAML has it, in a tenth of the time."""
+    """Parse a YAML text, plain values only; with libyaml, if PyYAML has it, in a tenth of the time."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def read_entries(path: Path, model: type[Entry]) -> list[Entry]:
-    """A YAML file's list of entries as records of ``model``; a malformed file is one `StudyError` that names the
-    entry, by its id where it has one, and the field."""
+    """Read a YAML file's list of entries as records of ``model``; a malformed file raises one `StudyError` that names
+    the entry, by its id if it has one, and the field."""
     try:
         entries = read_yaml(path.read_text(encoding="utf-8"))
         return TypeAdapter(list[model]).validate_python(entries)
@@ -87,7 +87,7 @@ def read_entries(path: Path, model: type[Entry]) -> list[Entry]:
 
 @lru_cache(maxsize=8)
 def paper_values(path: Path = PAPERS) -> pd.DataFrame:
-    """All numbers, one a row: key, paper, where, row, column, value, unit, note. Empty cells are left out."""
+    """All numbers, one per row: key, paper, where, row, column, value, unit, note. Empty cells are left out."""
     rows = [
         {"key": _key(table, row, column), "paper": table.paper, "where": table.where, "row": row}
         | {"column": column, "value": value, "unit": table.unit, "note": table.note}
@@ -104,7 +104,7 @@ def paper_values(path: Path = PAPERS) -> pd.DataFrame:
 
 
 def paper_value(key: str) -> float:
-    """The number with this key, as printed (percent stays percent: the unit stands in `paper_values`)."""
+    """The number with this key, as printed (percent stays percent: `paper_values` has the unit)."""
     values = paper_values().set_index("key")["value"]
     if key not in values.index:
         near = get_close_matches(key, values.index, n=8)
@@ -113,7 +113,7 @@ def paper_value(key: str) -> float:
 
 
 def paper_table(paper: str, where: str) -> pd.DataFrame:
-    """One table as the paper prints it: rows by columns, in the paper's order."""
+    """A table as printed in the paper: rows by columns, in the paper's order."""
     values = paper_values()
     part = values[(values["paper"] == paper) & (values["where"] == where)]
     if part.empty:
@@ -124,7 +124,7 @@ def paper_table(paper: str, where: str) -> pd.DataFrame:
 
 
 def _key(table: Table, row: str, column: str) -> str:
-    """wanli-table3-multinli-hans; the column "value" of a passage is left out."""
+    """The key of a number, such as wanli-table3-multinli-hans; the column "value" of a passage is left out."""
     place = re.sub(r"[^a-z0-9.]", "", table.where.lower()).replace("section", "sec").replace("appendix", "app")
     return "-".join([table.paper, place, row] + ([] if column == "value" else [column]))
 
@@ -134,17 +134,17 @@ def _key(table: Table, row: str, column: str) -> str:
 
 CLAIMS = BOOK / "claims.yaml"
 VERDICTS = ("held", "not held", "inconclusive", "not judged")
-DRAWN = {"pairs", "premises", "words", "trainings"}  # what another study would draw anew
-TRAININGS = 3  # that a statistic of trained models rests on at least
+DRAWN = {"pairs", "premises", "words", "trainings"}  # what another study would draw again
+TRAININGS = 3  # smallest number of trainings behind a statistic of trained models
 RECORD = ("id", "value", "low", "high", "n", "seeds", "over", "corpora")
-DECISIVE = ("not judged", "not held", "inconclusive", "held")  # of the verdicts of its parts, the first is the claim's
-PLACES = {"inside": "held", "outside": "not held", "across the border of": "inconclusive"}  # of an interval
+DECISIVE = ("not judged", "not held", "inconclusive", "held")  # the first among its parts is the claim's
+PLACES = {"inside": "held", "outside": "not held", "across the border of": "inconclusive"}  # places of an interval
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
     *("confirm", "region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
     *("p", "q", "corrected", "detectable"),
 ]
-PLANTED, OWN = "planted", "own file"  # corpora that are no evidence for a paper's claim
+PLANTED, OWN = "planted", "own file"  # corpora that are not evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
 
 
@@ -159,12 +159,12 @@ class Region(Entry):
     def _one_kind(self) -> "Region":
         if sum(v is not None for v in (self.above, self.below, self.between)) != 1:
             raise ValueError("give exactly one of above, below, between")
-        _ = self.values  # raises where between does not rise
+        _ = self.values  # raises if between does not rise
         return self
 
     @property
     def values(self) -> pd.Interval:
-        """The region as an interval, infinite where it is open; the border of an open region is outside of it."""
+        """The region as an interval, infinite on an open side; the border of an open region is outside it."""
         low, high = (-math.inf if self.above is None else self.above), (math.inf if self.below is None else self.below)
         return pd.Interval(*(self.between or (low, high)), closed="both" if self.between else "neither")
 
@@ -174,7 +174,7 @@ class Region(Entry):
         return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
 
     def place(self, low: float, high: float) -> str:
-        """Where the interval [low, high] lies, one of `PLACES`."""
+        """The place of the interval [low, high], one of `PLACES`."""
         ours = pd.Interval(low, high, closed="both")
         if ours in self.values:
             return "inside"
@@ -182,7 +182,7 @@ class Region(Entry):
 
 
 class Claim(Entry):
-    """One claim of one paper, and what would confirm it."""
+    """A claim of a paper, and the values that would confirm it."""
 
     id: str = Field(pattern=r"^[a-z]+-[a-z0-9.-]+$", description="starts with the paper's key")
     paper: Paper
@@ -208,12 +208,12 @@ class Claim(Entry):
         if not self.id.startswith(f"{self.paper}-"):
             raise ValueError(f"id {self.id!r} does not start with its paper {self.paper!r}")
         for key in self.paper_keys:
-            paper_value(key)  # raises StudyError, a ValueError, when the key does not exist
+            paper_value(key)  # raises StudyError, a ValueError, if the key does not exist
         return self
 
 
 def read_claims(path: Path = CLAIMS) -> list[Claim]:
-    """All declared claims, in the file's order. A malformed one is a single error that names claim and field."""
+    """All declared claims, in the file's order. A malformed one raises a single error that names claim and field."""
     claims = read_entries(path, Claim)
     ids = pd.Series([claim.id for claim in claims])
     for repeated in ids[ids.duplicated()]:
@@ -222,11 +222,12 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
 
 
 def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
-    """What a record is missing to judge the claim, in words; "" when nothing is.
+    """A text that says what a record is missing to judge the claim; "" if nothing.
 
     A statistic of trained models needs `TRAININGS` of them and an interval over trainings. An absolute amount, such as
-    a threshold in logits or a share that a filter keeps, is judged at scale full alone; a comparison at any real scale.
-    One of accuracies needs a side that has learnt something: surely more than the most frequent label.
+    a threshold in logits or the share that a filter keeps, is judged only at scale full; a comparison at any real
+    scale. A comparison of accuracies needs one side that has learnt something: it is certainly above the most frequent
+    label.
     """
     corpora = [name for name in str(record["corpora"]).split(";") if name]
     missing = [name for name in claim.evidence if name not in corpora]
@@ -250,7 +251,7 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
 
 
 def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str, str]:
-    """One of VERDICTS and its reason, from a record (see `ledger`) of the claim's statistic."""
+    """One of VERDICTS with its reason, from a record (see `ledger`) of the claim's statistic."""
     reason = lacks(claim, record, scale)
     if reason:
         return VERDICTS[3], reason
@@ -259,7 +260,7 @@ def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str
 
 
 def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tuple[str, str, Mapping[str, object]]:
-    """The verdict on a claim, its reason, and the part that decides it: of equal ones the one nearest to the border."""
+    """The verdict on a claim, its reason, and the deciding part; of equal parts, the one nearest to the border."""
     border = claim.confirm.values
     found = [(*verdict(claim, part, scale), part) for part in parts]
     inside = [min(part["low"] - border.left, border.right - part["high"]) for part in parts]
@@ -273,41 +274,41 @@ def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tu
 
 def p_value(claim: Claim, record: Mapping[str, object]) -> float:
     """The p-value of a verdict, two-sided: the level at which the recorded interval ends at the nearest border of the
-    confirming values, so that it is below .05 where the 95% interval decides. 1 where the spread is not known.
+    confirming values, so that it is below .05 if the 95% interval decides. 1 if the spread is not known.
 
-    By Student's t with seeds - 1 degrees of freedom where the interval is over trainings, exact for a t interval, and
-    by the normal distribution otherwise, which is approximate for a bootstrap or Wilson interval.
+    By Student's t with seeds - 1 degrees of freedom if the interval is over trainings, exact for a t interval;
+    otherwise by the normal distribution, which is approximate for a bootstrap or Wilson interval.
     """
     value, known = record["value"], t_of(record)
     borders = np.array([each for each in (claim.confirm.values.left, claim.confirm.values.right) if abs(each) < np.inf])
     half = np.where(borders < value, value - record["low"], record["high"] - value)
-    with np.errstate(divide="ignore", invalid="ignore"):  # an interval of no width ends at its value
+    with np.errstate(divide="ignore", invalid="ignore"):  # an interval without width ends at its value
         times = np.abs(value - borders) / half.clip(min=0)
     p = 2 * known.sf(np.nan_to_num(times, nan=0.0, posinf=np.inf).min() * known.ppf(0.975))
     return float(np.nan_to_num(p, nan=1.0))
 
 
 def t_of(record: Mapping[str, object]) -> object:
-    """The distribution by which the interval of a record is made: Student's t over trainings, else the normal one.
+    """The distribution behind the interval of a record: Student's t over trainings, else the normal one.
 
-    Its degrees of freedom are the record's own (``freedom``), else one fewer than trainings."""
+    Its degrees of freedom are the record's (``freedom``), else trainings - 1."""
     freedom = record["seeds"] - 1 if pd.isna(record.get("freedom", np.nan)) else record["freedom"]
     return stats.t(freedom) if "trainings" in str(record["over"]) else stats.norm
 
 
 def detectable(record: Mapping[str, object]) -> float:
-    """How far from the border a truth lies that a study like this one finds with a probability of `POWER`: half of the
-    recorded interval, and as many standard errors more as the power asks for."""
+    """The distance from the border at which a study like this one detects a truth with the probability `POWER`: the
+    half-width of the recorded interval, plus the number of standard errors that the power requires."""
     return float((record["high"] - record["low"]) / 2 * (1 + stats.norm.ppf(POWER) / t_of(record).ppf(0.975)))
 
 
 def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """Every claim with the paper's value, ours and the verdict, one row a claim in the order of ``claims``: `LEDGER`.
+    """Every claim with the paper's value, ours and the verdict, one row each in the order of ``claims``: `LEDGER`.
 
-    ``records`` has the columns of RECORD, one row a recorded claim or, with a column ``part``, a part of one;
-    ``corpora`` names what the statistic was computed from, joined by ";". The numbers are those of the part that
-    decides. ``q`` is their `p_value` after Benjamini and Hochberg (1995) over all claims that are judged: of the
-    verdicts with q up to .05 a twentieth is expected to be wrong. ``corrected`` is the verdict by it.
+    ``records`` has the columns of RECORD, one row for each recorded claim or, with a column ``part``, for each part of
+    one; ``corpora`` names the corpora behind the statistic, joined by ";". The numbers are those of the deciding part.
+    ``q`` is their `p_value` after Benjamini and Hochberg (1995) over all judged claims: of the verdicts with q up to
+    .05, a twentieth is expected to be wrong. ``corrected`` is the verdict after this correction.
     """
     declared = [claim.id for claim in claims]
     for unknown in records.loc[~records["id"].isin(declared), "id"]:
@@ -316,14 +317,14 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
     records = records.assign(part=records["part"].fillna("") if "part" in records else "")
     for repeated in records.loc[records.duplicated(["id", "part"]), "id"]:
         raise StudyError(f"claim {repeated!r} was recorded twice")
-    numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an end that was not recorded becomes NaN
+    numbers = records[["value", "low", "high"]].apply(pd.to_numeric)  # an unrecorded end becomes NaN
     recorded = {id: rows.to_dict("records") for id, rows in records.assign(**numbers).groupby("id")}
     nothing = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "seeds": 0, "over": "", "corpora": ""}
     rows = []
     for claim in claims:
         parts = recorded.get(claim.id, [nothing])
         word, reason, record = judge(claim, parts, scale)
-        # an interval that reaches over the border decides nothing, whatever an approximate p-value says
+        # an interval that crosses the border decides nothing, whatever an approximate p-value says
         p = max(p_value(claim, record), 0.05 * (word == VERDICTS[2]))
         judged = {"verdict": word, "reason": reason, "p": p, "detectable": detectable(record)}
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}

@@ -1,24 +1,23 @@
-"""What one training set is worth beside another: accuracies of several trainings of each, on many test sets.
+"""Comparison of training sets by the accuracies of several trainings of each on many test sets.
 
-``right`` says which of the N pairs of a test set each of S trainings gets right, premises (N,) which pairs are drawn
+``right`` marks the pairs of a test set (N,) that each of S trainings gets right, premises (N,) the pairs that are drawn
 together::
 
     right = {"WANLI": {"SNLI test": (S, N) bool}, "MultiNLI": ...}; premises = {"SNLI test": (N,)}
     accuracy(right["WANLI"], premises, columns(premises), other=right["MultiNLI"])   # how much better, an Estimate
 
-Arms of a comparison stand beside their random twins::
+Arms of a comparison are paired with their random twins::
 
     right = {("z-filter", ARM): {"SNLI test": (S, N) bool}, ("z-filter", TWIN): {...}, ("base", ARM): ...}
     groups = {"in distribution": ["SNLI test"]}; sizes = {"SNLI test": 9824}
-    base_noise(right, premises, ["SNLI test"])         # what hides a difference, before any other arm is trained
+    base_noise(right, premises, ["SNLI test"])         # the noise of a difference, before any other arm is trained
     against_twins(right, premises, groups, sizes)      # arm minus twin, over trainings and premises, p and Holm's p
-    ranks(scores(right, groups, sizes))                # places of the arms, each with the places it may really have
+    ranks(scores(right, groups, sizes))                # ranks of the arms, each with the ranks it may really have
 
 The s-th training of an arm of `select.arms` and of its twin belong together: the same seed, candidates and start. S can
-differ between arms, not between an arm and its twin; S = 1 gives intervals over premises alone, and no ranks.
-``groups`` names the test sets that are averaged, ``sizes`` what each weighs in the second of the two averages, `PLAIN`
-and `WEIGHTED`. Differences are accuracies in 0-1: above zero, the arm is the better. All tables are tidy and hold no
-text.
+differ between arms, but not between an arm and its twin; S = 1 gives intervals over premises only, and no ranks.
+``groups`` names the test sets that are averaged, ``sizes`` their weights in the second of the two averages, `PLAIN` and
+`WEIGHTED`. Differences are accuracies in 0-1: above zero, the arm is better. All tables are tidy and contain no text.
 """
 
 import functools
@@ -35,18 +34,18 @@ from nli_lib.select.selection import TWIN
 from nli_lib.stats import LEVEL, POWER, Estimate, over_trainings
 
 Right = Mapping[str, NDArray[np.bool_]]  # test set -> (S, N)
-Premises = Mapping[str, ArrayLike]  # test set -> (N,), whose pairs are drawn together
-Columns = Mapping[str, Sequence[str]]  # column of a table -> the test sets whose unweighted mean it is
+Premises = Mapping[str, ArrayLike]  # test set -> (N,), pairs with equal codes are drawn together
+Columns = Mapping[str, Sequence[str]]  # column of a table -> the test sets in its unweighted mean
 ANLI = "ANLI"
 MEAN = "mean out of domain"
 
 
 def columns(titles: Iterable[str]) -> dict[str, list[str]]:
-    """Every test set is a column of its own, but for the rounds of ANLI, which are one.
+    """Make one column for each test set, except that the rounds of ANLI share one.
 
     References
     ----------
-    WANLI, section 3.3, whose gains on ANLI are unweighted means of its three rounds (W16).
+    WANLI, section 3.3, with gains on ANLI as unweighted means of its three rounds (W16).
     """
     found: dict[str, list[str]] = {}
     for title in titles:
@@ -63,7 +62,7 @@ def accuracy(
     weights: ArrayLike | None = None,
     resamples: int = 500,
 ) -> Estimate:
-    """Accuracy in 0-1 of the trainings on one set, or how far it lies above that on another, as one number.
+    """Mean accuracy in 0-1 of the trainings on one training set, or its difference from that of another.
 
     The interval is over trainings and premises (`stats.over_trainings`); n counts the premises of all test
     sets in the columns.
@@ -71,22 +70,22 @@ def accuracy(
     Parameters
     ----------
     other
-        the same of another training set; the s-th training of one is compared with the s-th of the other
+        the same for another training set; the s-th training of one is compared with the s-th of the other
     weights
-        of the columns, whose mean is taken; None: all the same
+        weights of the columns in the mean; None: all equal
     """
     titles = [title for members in columns.values() for title in members]
     base = {title: 0.0 if other is None else other[title].astype(float) for title in titles}
     every = np.concatenate([right[title] - base[title] for title in titles], axis=1)
     block = np.repeat(np.arange(len(titles)), [right[title].shape[1] for title in titles])
     groups = np.concatenate([f"{title}: " + pd.Series(premises[title]).astype(str) for title in titles])
-    # (test sets, columns): what each test set counts in each column
+    # (test sets, columns): weight of each test set in each column
     parts = np.stack([np.isin(titles, members) / len(members) for members in columns.values()], axis=1)
 
     def statistic(rows: NDArray) -> NDArray:
         chosen = every[:, rows]
         sums = np.stack([chosen[..., block[rows] == at].sum(axis=-1) for at in range(len(titles))], axis=-1)
-        with np.errstate(invalid="ignore"):  # a resample without a pair of some test set: NaN
+        with np.errstate(invalid="ignore"):  # NaN if a resample has no pair of some test set
             means = sums / np.bincount(block[rows], minlength=len(titles))
         return np.average(means @ parts, axis=-1, weights=weights)
 
@@ -96,14 +95,14 @@ def accuracy(
 def compare(
     right: Mapping[str, Right], premises: Premises, out_of_domain: Sequence[str], *, baseline: str | None = None
 ) -> pd.DataFrame:
-    """`accuracy` of every training set on every column, and `MEAN`, that of the columns ``out_of_domain``.
+    """`accuracy` of every training set on every column, and `MEAN`, its mean over the columns ``out_of_domain``.
 
-    Columns: title, condition (the training set), and those of Estimate.
+    Columns: title, condition (the training set), and the fields of Estimate.
 
     Parameters
     ----------
     baseline
-        a training set: what the others have above it instead, without a row of its own
+        a training set: the others are given as differences from it, and it has no row
     """
     each, rows = columns(premises), []
     wanted = {name: {name: members} for name, members in each.items()}
@@ -133,9 +132,10 @@ def average(
     other: Right | None = None,
     resamples: int = 500,
 ) -> Estimate:
-    """Mean accuracy over test sets, or how far it lies above that of ``other``, over trainings and premises.
+    """Mean accuracy over test sets, or its difference from that of ``other``, with an interval over trainings and
+    premises.
 
-    weights (D,) of the titles, None: all the same.
+    weights (D,) of the titles, None: all equal.
     """
     shares = np.full(len(titles), 1 / len(titles)) if weights is None else np.asarray(weights, dtype=float)
     columns = {title: [title] for title in titles}
@@ -155,13 +155,13 @@ Sizes = Mapping[str, float]
 def against_twins(
     right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200
 ) -> pd.DataFrame:
-    """Every arm minus its twin: `differences` of those that have one."""
+    """Every arm minus its twin, if it has one: `differences`."""
     pairs = {name: ((name, ARM), (name, TWIN)) for name, which in right if which == ARM and (name, TWIN) in right}
     return differences(right, pairs, premises, groups, sizes, resamples=resamples)
 
 
 def above_base(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200) -> pd.DataFrame:
-    """Every arm minus the base: `differences` over the trainings that both have."""
+    """Every arm minus the base, over the trainings that both have: `differences`."""
     pairs = {name: ((name, ARM), (BASE, ARM)) for name, which in right if which == ARM and name != BASE}
     return differences(right, pairs, premises, groups, sizes, resamples=resamples)
 
@@ -169,16 +169,15 @@ def above_base(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *,
 def differences(
     right: Arms, pairs: Pairs, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200
 ) -> pd.DataFrame:
-    """Mean accuracy of one minus that of another, one row for each of ``pairs``, group and average.
+    """Mean accuracy of one arm minus that of another, one row for each of ``pairs``, group and average.
 
-    Columns: arm, group, average, those of `Estimate` (over trainings and premises: `half_width`), its errors
-    "of trainings" and "of premises" and the "freedom" of the first, p (two-sided: the level at which that interval
-    ends at zero) and "p, Holm", corrected for all arms and groups of the same average. A group without a test set has
-    no row.
+    Columns: arm, group, average, the fields of `Estimate` (over trainings and premises: `half_width`), its errors "of
+    trainings" and "of premises" and the "freedom" of the first, p (two-sided: the level at which that interval ends at
+    zero) and "p, Holm", corrected for all arms and groups of the same average. A group without a test set has no row.
 
-    How much a difference changes from training to training is estimated from all pairs of a group and average together
-    (`moderated`), for three trainings of one arm say little of it. Where all pairs have one training, the error is that
-    of the premises alone.
+    The variance of a difference between trainings is estimated from all pairs of a group and average together
+    (`moderated`), because three trainings of one arm say little about it. If all pairs have one training, the error is
+    only that of the premises.
     """
     rows = []
     for arm, (one, other) in pairs.items():
@@ -205,13 +204,13 @@ def differences(
 
 
 def moderated(variance: pd.Series, freedom: pd.Series) -> tuple[pd.Series, pd.Series]:
-    """Variances (K,) with so many degrees of freedom (K,), each drawn towards what all have in common, the further the
-    more alike they are; and the degrees of freedom that they have then, at most those of all together.
+    """Shrink variances (K,) with the given degrees of freedom (K,) towards a common value, the more the more alike they
+    are; return them with their new degrees of freedom, at most the sum of all.
 
     References
     ----------
     Smyth (2004), "Linear models and empirical Bayes methods for assessing differential expression in microarray
-    experiments", section 6, whose moderated t this makes.
+    experiments", section 6, the moderated t.
     """
     some = (variance > 0) & (freedom > 0)
     if some.sum() < 2:
@@ -225,7 +224,7 @@ def moderated(variance: pd.Series, freedom: pd.Series) -> tuple[pd.Series, pd.Se
 
 
 def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:
-    """Every single training: columns arm, which (`ARM` or `TWIN`), group, average, training, value."""
+    """The value of every single training: columns arm, which (`ARM` or `TWIN`), group, average, training, value."""
     rows = []
     for (arm, which), answers in right.items():
         for group, name, titles, weights in both_averages(groups, sizes):
@@ -235,7 +234,7 @@ def scores(right: Arms, groups: Groups, sizes: Sizes) -> pd.DataFrame:
 
 
 def both_averages(groups: Groups, sizes: Sizes) -> list[tuple[str, str, Sequence[str], NDArray[np.float64]]]:
-    """Group, average, test sets and their weights (D,), which add up to 1; none of a group without a test set."""
+    """Group, average, test sets and their weights (D,), which add up to 1; groups without a test set are left out."""
     found = []
     for group, titles in groups.items():
         if titles:
@@ -254,8 +253,8 @@ def _means(answers: Right, titles: Sequence[str], weights: ArrayLike | None) -> 
 
 
 def errors(found: Estimate, single: ArrayLike) -> tuple[float, float]:
-    """Standard errors of a mean over S trainings: of the trainings, and of the premises, from the `Estimate` that
-    `stats` made of the S values ``single``; 0 of the trainings where there is one."""
+    """Standard errors of a mean over S trainings, from trainings and from premises, given the `Estimate` that `stats`
+    made from the S values ``single``; the first is 0 if there is one training."""
     values, seeds = np.asarray(single, dtype=float), len(np.asarray(single))
     trainings = float(values.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else 0.0
     part = stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * trainings if seeds > 1 else 0.0
@@ -264,15 +263,16 @@ def errors(found: Estimate, single: ArrayLike) -> tuple[float, float]:
 
 
 def half_width(trainings: float, premises: float, freedom: float, *, alpha: float = 1 - LEVEL) -> float:
-    """Half of an interval: both errors in quadrature, Student's factor with so many degrees of freedom for the one, the
-    normal one for the other."""
+    """Half-width of an interval: both errors in quadrature, the first with Student's factor for the given degrees of
+    freedom, the second with the normal factor."""
     factor = stats.t.isf(alpha / 2, freedom) if freedom > 0 else 0.0
     return float(np.hypot(factor * trainings, stats.norm.isf(alpha / 2) * premises))
 
 
 def p_value(value: float, trainings: float, premises: float, freedom: float) -> float:
     """Two-sided p of "no difference": the level at which the interval of ``value`` with these errors (`half_width`)
-    ends at zero, so that p < .05 just where the 95% interval leaves zero out. NaN where nothing varies and it is not 0.
+    ends at zero, so that p < .05 exactly if the 95% interval excludes zero. NaN if nothing varies and the value is not
+    0.
     """
     size = abs(value)
     if size == 0:
@@ -280,7 +280,7 @@ def p_value(value: float, trainings: float, premises: float, freedom: float) -> 
     if not trainings + premises > 0:
         return float("nan")
 
-    def reach(logarithm: float) -> float:  # of p, so that small ones are found as exactly as large ones
+    def reach(logarithm: float) -> float:  # logarithm of p, so that small ones are as exact as large ones
         return half_width(trainings, premises, freedom, alpha=np.exp(logarithm)) - size
 
     least = np.log(1e-300)
@@ -290,20 +290,20 @@ def p_value(value: float, trainings: float, premises: float, freedom: float) -> 
 def smallest_detectable(
     spread: float, trainings: int, *, premises: float = 0.0, family: int = 1, freedom: float | None = None
 ) -> float:
-    """The smallest true difference that is found significant with the probability `POWER`; NaN with one training.
+    """The smallest true difference that is significant with the probability `POWER`; NaN with one training.
 
-    Half of the interval at that level, and as many standard errors more as the power asks for.
+    The half-width of the interval at that level, plus the number of standard errors that the power requires.
 
     Parameters
     ----------
     spread
         standard deviation of the difference from training to training
     premises
-        its standard error from the test pairs, which more trainings do not lower
+        standard error from the test pairs, which more trainings do not reduce
     family
-        comparisons that are made at once: the level is .05 / family, what Holm asks of the smallest p
+        number of simultaneous comparisons: the level is .05 / family, Holm's level for the smallest p
     freedom
-        degrees of freedom of the spread; None: those of the trainings
+        degrees of freedom of the spread; None: trainings - 1
     """
     if trainings < 2:
         return float("nan")
@@ -313,7 +313,8 @@ def smallest_detectable(
 
 
 def detectable_words(trainings: int) -> str:
-    """One sentence, to be said before a run: what so many trainings can detect, in units of how much they differ."""
+    """One sentence to show before a run: the differences that this number of trainings can detect, in units of their
+    spread."""
     if trainings < 2:
         return "With one training, no difference between trainings can be judged."
     size = smallest_detectable(1.0, trainings)
@@ -326,8 +327,8 @@ def detectable_words(trainings: int) -> str:
 def base_noise(
     right: Arms, premises: Premises, titles: Sequence[str], weights: ArrayLike | None = None
 ) -> tuple[float, float, int]:
-    """What hides a difference of mean accuracies, from the base and its twin: its standard deviation from training to
-    training (NaN with one training), its standard error from the test pairs, and the number of trainings."""
+    """The noise of a difference of mean accuracies, from the base and its twin: its standard deviation between
+    trainings (NaN with one training), its standard error from the test pairs, and the number of trainings."""
     one, twin = right[BASE, ARM], right[BASE, TWIN]
     gaps = _means(one, titles, weights) - _means(twin, titles, weights)
     found = average(one, premises, titles, weights, other=twin, resamples=200)
@@ -338,22 +339,22 @@ def base_noise(
 
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Places of the arms in every group and average, 1 the best, with the places that chance leaves open.
+    """Ranks of the arms in every group and average, 1 the best, with the ranks that chance leaves possible.
 
-    Columns: group, average, arm, value (mean over the trainings), rank (equal values share the best place), best and
-    worst (the places that the arm may have), trainings.
+    Columns: group, average, arm, value (mean over the trainings), rank (equal values share the best rank), best and
+    worst (the ranks that the arm may have), trainings.
 
-    Two arms differ for certain where their means lie further apart than Tukey's honestly significant difference: the
-    95% point of the studentised range of K means with the residual variance of arms and trainings, in which the draw
-    of candidates that all arms of a training share is taken out. An arm comes after those that are certainly better and
-    before those that are certainly worse; all these places hold at once with 95%, on these test pairs. Source: Klein,
-    Wright and Wieczorek (2020), "A joint confidence region for an overall ranking of populations"; the differences are
+    Two arms certainly differ if their means are further apart than Tukey's honestly significant difference: the 95%
+    point of the studentised range of K means with the residual variance of arms and trainings, which excludes the draw
+    of candidates that all arms of a training share. An arm comes after those that are certainly better and before those
+    that are certainly worse; all these ranks hold simultaneously with 95%, on these test pairs. Source: Klein, Wright
+    and Wieczorek (2020), "A joint confidence region for an overall ranking of populations"; the differences are
     Tukey's. With one training, or one arm, nothing is certain.
 
     Parameters
     ----------
     table
-        `scores`; twins are left out, and trainings that some arm has not
+        from `scores`; twins are left out, and trainings that any arm does not have
     """
     found = []
     arms = table[table["which"] == ARM]
@@ -369,8 +370,8 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def certainly_above(values: ArrayLike) -> NDArray[np.bool_]:
-    """(K, K) bool: where the mean of row i of ``values`` (K arms, S trainings) lies above that of row j by more than
-    Tukey's honestly significant difference. Equal values in all trainings are never apart."""
+    """(K, K) bool: True where the mean of row i of ``values`` (K arms, S trainings) exceeds that of row j by more than
+    Tukey's honestly significant difference. Arms with equal values in all trainings never differ."""
     values = np.asarray(values, dtype=float)
     arms, trainings = values.shape
     mean = values.mean(axis=1)

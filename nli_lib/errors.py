@@ -1,4 +1,4 @@
-"""The one base of our own errors: a message for a person, without the traceback of our own checks."""
+"""Errors for users: a message without a traceback."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ INSTALL = "pip install -c constraints.txt -e '.[study,offline]'"
 
 
 class UserError(Exception):
-    """Something that a user can mend: the message names the file, row or field, and what to do."""
+    """An error that a user can fix: the message names the file, row or field, and what to do."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython prints: the message alone."""
+        """The lines that IPython prints: only the message."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -18,22 +18,22 @@ class TrainingError(UserError, ValueError, RuntimeError):
     """A model cannot be trained, read or recorded; the message names the model, the examples or the file."""
 
     def __init__(self, message: str):
-        # torch makes an error of a loader's worker anew, from its whole traceback; what was said is the end of it
+        # torch recreates an error of a loader's worker from its whole traceback; the message is the end of it
         super().__init__(message.rpartition(f"{type(self).__name__}: ")[2].strip())
 
 
 class StudyError(UserError, ValueError, RuntimeError):
-    """The study cannot do what was asked: a parameter, a table, or a file of notebooks/ or book/ is wrong; the message
-    names it, what was given and what is allowed."""
+    """A parameter, a table, or a file of notebooks/ or book/ is wrong; the message names it, what was given and what is
+    allowed."""
 
 
 class PackageError(UserError, ModuleNotFoundError):
-    """A package is not installed; the message says what needs it and how to get it."""
+    """A package is not installed; the message says what needs it and how to install it."""
 
 
 @contextlib.contextmanager
 def packages(what: str) -> Iterator[None]:
-    """Turn a package that the block does not find into a `PackageError` which says that `what` need it."""
+    """Turn a package missing in the block into a `PackageError` which says that `what` need it."""
     try:
         yield
     except ModuleNotFoundError as error:

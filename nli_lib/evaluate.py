@@ -1,15 +1,15 @@
-"""Predictions in, tidy tables out, always with an interval: accuracy over suites and seeds, numbers by difficulty.
+"""Tidy tables with intervals, from predictions: accuracy over suites and seeds, numbers by level of difficulty.
 
 ``suite_table(logits, suite, seed=0)`` has a row for each test set; ``across_seeds`` puts such tables together.
 
-Each training draws levels of its own, so tables by level have one row a training and pair: training, position (of the
-pair in its corpus), level (0 easy, 1 ambiguous, 2 hard), premise (any code that is equal where the premise is), and the
-columns that are named. All trainings have the same positions. What is drawn anew in their intervals are trainings and
-premises, or pairs where the table has no column premise (`stats.over_trainings`).
+Each training has its own levels, so tables by level have one row for each training and pair: training, position (of the
+pair in its corpus), level (0 easy, 1 ambiguous, 2 hard), premise (any code that is equal for equal premises), and the
+columns that a function names. All trainings have the same positions. Their intervals are over trainings and premises,
+or pairs if the table has no column premise (`stats.over_trainings`).
 
-The last part is what a person takes away: suspected label errors as a ranked list (`review_list`), cleanlab's arrays,
-what a filter left out. These hold the corpus's own text, so they are written to `paths.EXPORTS`, which git ignores, and
-never into a table.
+The last part exports results for people: suspected label errors as a ranked list (`review_list`), cleanlab's arrays,
+the pairs that a filter left out. These contain the corpus's text, so they are written to `paths.EXPORTS`, which git
+ignores, and never into a table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,24 +48,24 @@ NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 def correct_predictions(
     logits: np.ndarray, labels: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "argmax"
 ) -> np.ndarray:
-    """Which predictions are right, (N,) bool. logits (N, 3) ordered as LABELS, labels (N,) indices into ``classes``.
+    """Mark the correct predictions, (N,) bool. logits (N, 3) ordered as LABELS, labels (N,) indices into ``classes``.
 
-    A test set with fewer classes states its ``rule``: "argmax" takes the most probable of the three, then maps it;
-    "sum" adds the probabilities that fall together, then takes the larger.
+    For a test set with fewer classes, the ``rule`` "argmax" maps the most probable of the three, and "sum" adds the
+    probabilities of classes that become one, then takes the largest.
     """
     check_scored(logits, labels, epochs=False)
     return np.asarray(collapse(np.asarray(logits), tuple(classes), rule)) == np.asarray(labels)
 
 
 def accuracy_row(correct: np.ndarray) -> dict[str, float]:
-    """The columns n, correct, accuracy, low, high of a table's row, from which predictions are correct (N,) bool."""
+    """The columns n, correct, accuracy, low, high of a table's row, from the mask of correct predictions (N,) bool."""
     value, low, high, n, *_ = share(correct)
     return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
 
 
 class Skill(NamedTuple):
-    """What models have learnt: accuracy, beside the share of the majority label; unseen: on pairs that they did not
-    train on, as far as anybody knows."""
+    """Skill of models: accuracy, compared with the share of the majority label; unseen: True if, as far as is known,
+    the pairs are not among their training pairs."""
 
     accuracy: Estimate
     majority: float
@@ -73,12 +73,12 @@ class Skill(NamedTuple):
 
     @property
     def learnt(self) -> bool:
-        """Whether the whole interval lies above the majority baseline."""
+        """True if the whole interval lies above the majority baseline."""
         return self.accuracy.low > self.majority
 
     @property
     def words(self) -> str:
-        """One sentence for a page, a console or a file; a second one warns where nothing was learnt."""
+        """One sentence for a page, a console or a file, with a second one as a warning if nothing was learnt."""
         (right, low, high, n, *_), most = self.accuracy, self.majority
         said = f"The models predict {right:.1%} [{low:.1%}, {high:.1%}] of {n:,} labels"
         said += " that they did not train on" if self.unseen else ", which they may have trained on"
@@ -90,7 +90,8 @@ class Skill(NamedTuple):
 
 
 def skill(correct: int, n: int, majority: float, *, seeds: int = 1, unseen: bool = True) -> Skill:
-    """`Skill` of models that predict ``correct`` of ``n`` labels; ``majority``: share of the majority label."""
+    """Make the `Skill` of models that predict ``correct`` of ``n`` labels; ``majority``: share of the majority
+    label."""
     return Skill(wilson(correct, n, seeds=seeds), float(majority), unseen)
 
 
@@ -104,8 +105,8 @@ def suite_table(
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
     ``predictions`` maps a title to logits (N, C), ordered as the model's ``classes``. Sets with these classes have one
-    row (rule argmax); the others, of which only a model of the three classes can say anything, have two, one for each
-    rule of `correct_predictions`.
+    row (rule argmax); the others, which only a three-class model can predict, have two, one for each rule of
+    `correct_predictions`.
     """
     rows = []
     for title, corpus in suite.items():
@@ -118,9 +119,10 @@ def suite_table(
 
 
 def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
-    """The majority baseline: the accuracy of always giving a test set's own most frequent label.
+    """The majority baseline: the accuracy of always predicting a test set's most frequent label.
 
-    Columns title, label, n, correct, accuracy, low, high. An empty suite is a `CorpusError` that says what to do.
+    Columns title, label, n, correct, accuracy, low, high. Raises `CorpusError`, saying what to do, if the suite is
+    empty.
     """
     if not suite:
         raise CorpusError("no evaluation set is at hand: name a folder that holds one in DATA_DIR (see data/README.md)")
@@ -135,8 +137,8 @@ def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
 def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFrame:
     """One row for each setting, over its seeds: mean, std (ddof = 1), min, max, seeds, low, high.
 
-    Settings are the columns that are no measured number: title, rule, and whatever else the table carries (model,
-    view). low and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN.
+    Settings are the columns other than measured numbers: title, rule, and any others in the table (model, view). low
+    and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN.
     """
     keys = [column for column in table.columns if column not in {*NUMBERS, value}]
     repeated = table.duplicated([*keys, "seed"])
@@ -153,7 +155,7 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
     """``value`` under the condition ``one`` minus that under each other condition, within every seed.
 
     table: title, condition, seed, n, ``value``. Columns: title, other, and the fields of `t_interval` over the seeds
-    that both have; no row where either condition is missing.
+    that both have; no row if either condition is missing.
     """
     wide = table.pivot(index=["title", "seed"], columns="condition", values=value)
     sizes, rows = table.groupby("title", sort=False)["n"].first(), []
@@ -165,17 +167,17 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
 
 
 def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> pd.DataFrame:
-    """How often a teacher's prediction is the intended label, one row for each group of pairs.
+    """Share of pairs for which a teacher predicts the intended label, one row for each group of pairs.
 
-    Columns: `by`, n, agree, share, low, high (Wilson), and two controls: chance, the agreement of the same intended and
-    predicted labels paired at random, and most, the share of the most frequent intended label.
+    Columns: `by`, n, agree, share, low, high (Wilson), and two controls: chance, the agreement if the same intended and
+    predicted labels were paired at random, and most, the share of the most frequent intended label.
 
     Parameters
     ----------
     pairs
         rows with "label" and the columns `by`
     predicted
-        (N,) the class that the teacher gives each
+        (N,) the teacher's prediction for each pair
     """
     rows = []
     for name, part in pairs.assign(predicted=np.asarray(predicted)).groupby(list(by), sort=True):
@@ -191,11 +193,11 @@ def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> p
 # ---------------------------------------------------------------- levels
 
 
-FIGURE = 200  # resamples of an interval that is drawn; those of a claim have more
+FIGURE = 200  # resamples for an interval in a figure; a claim has more
 
 
 def by_training(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """A column as an array (S, N): a row a training, in it the pairs in the order of their positions."""
+    """A column as an array (S, N): a row for each training, with the pairs in the order of their positions."""
     return table.pivot(index="training", columns="position", values=column).to_numpy(dtype=float)
 
 
@@ -206,10 +208,10 @@ def estimate(table: pd.DataFrame, statistic: Statistic, **options: object) -> Es
 
 
 def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus") -> pd.DataFrame:
-    """Mean of each score in each level and in the level's random twin: as many pairs with the same labels.
+    """Mean of each score in each level and in its random twin, equally many pairs with the same labels.
 
     Columns: ``by``, level (its name), score, condition ("level" or "random twin"), value, low, high, n (premises). A
-    level that is empty in some training has no row.
+    level that is empty in any training has no row.
 
     Parameters
     ----------
@@ -240,12 +242,12 @@ def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> Estimate
 def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
     """Spearman correlation of each score with ``target`` within each training.
 
-    Columns: score, value, low, high, n (premises). A score that is constant in some training has no row.
+    Columns: score, value, low, high, n (premises). A score that is constant in any training has no row.
 
     Parameters
     ----------
     target
-        a column, or the table of other trainings of the same names, whose column of the score's name it then is
+        a column, or a table of other trainings with the same names; the target is then its column with the score's name
     """
     rows = []
     for name in scores:
@@ -259,20 +261,20 @@ def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | 
 # ---------------------------------------------------------------- exports
 
 
-PLACED = ("rank", "votes")  # columns that a list may get besides
+PLACED = ("rank", "votes")  # extra columns of a list
 
 
 def review_list(
     corpus: Corpus, logits: ArrayLike, fold: ArrayLike, *, threshold: float = THRESHOLD, votes: ArrayLike | None = None
 ) -> pd.DataFrame:
-    """Every example whose label the model contradicts, the most contradicted first: the order to review them in.
+    """The examples with labels that the model contradicts, in the order of review: the most contradicted first.
 
-    logits (N, C) and fold (N,) as `learn.predict.cross_score` makes them. Columns: rank (from 1), uid, premise,
-    hypothesis, gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned:
-    whether the consensus cleaning paper's rule, with this threshold, would take the example out; it speaks of
-    entailment and neutral, and takes none where one of them is no class. Where several seeds have scored the corpus,
-    votes (N,) says how many of them prune the example. The columns that the corpus brought itself come last, as
-    "votes (own)" where their name is taken.
+    logits (N, C) and fold (N,): from `learn.predict.cross_score`. Columns: rank (from 1), uid, premise, hypothesis,
+    gold, predicted (names), kind, gap (logits, see `consensus.logit_gap`), p_gold, fold, and pruned, True if the
+    consensus cleaning paper's rule, with this threshold, would remove the example; the rule is about entailment and
+    neutral, and removes none if one of them is not a class. If several seeds have scored the corpus, votes (N,) is the
+    number of them that prune the example. The corpus's extra columns come last, as "votes (own)" if their name is
+    taken.
     """
     found = {
         "predicted": np.array(corpus.classes, dtype=object)[np.argmax(logits, axis=1)],
@@ -292,10 +294,10 @@ def review_list(
 def export_review(
     folder: Path, table: pd.DataFrame, corpus: Corpus, logits: ArrayLike, fold: ArrayLike
 ) -> dict[str, Path]:
-    """Write suspects.csv and suspects.jsonl (`review_list`) and cleanlab.npz; the paths by name.
+    """Write suspects.csv and suspects.jsonl (`review_list`) and cleanlab.npz; return the paths by name.
 
-    cleanlab.npz holds labels (N,), pred_probs (N, C), out of sample, columns in the order of `classes`; fold (N,),
-    which model scored which row; uid (N,). It loads with `numpy.load` without pickle::
+    cleanlab.npz has labels (N,), pred_probs (N, C), out of sample, with columns in the order of `classes`; fold (N,),
+    the model that scored the row; uid (N,). It loads with `numpy.load` without pickle::
 
         arrays = numpy.load("cleanlab.npz"); find_label_issues(arrays["labels"], arrays["pred_probs"])
     """
@@ -315,30 +317,30 @@ def export_review(
 
 
 def export_filtered(path: Path, corpus: Corpus, selection: Selection) -> Path:
-    """Write every example of a corpus with what a selection step said of it, in the corpus's order; the path.
+    """Write every example of a corpus with the result of a selection, in the corpus's order; return the path.
 
     A csv (`write_csv`) of uid, premise, hypothesis, gold (a name), kept (True or False), reason ("kept", or why not)
-    and the corpus's own columns.
+    and the corpus's extra columns.
     """
     return write_csv(Path(path), _beside(corpus, {"kept": selection.keep, "reason": selection.reason}))
 
 
 def write_jsonl(path: Path, table: pd.DataFrame) -> Path:
-    """Write a table as one JSON object a line, numbers with up to 15 decimals, whole or not at all; the path."""
+    """Write a table as one JSON object per line, with up to 15 decimals, completely or not at all; return the path."""
     with atomic(path) as draft:
         table.to_json(draft, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     return path
 
 
 def _beside(corpus: Corpus, found: dict[str, np.ndarray]) -> pd.DataFrame:
-    """A corpus's uid, texts and gold label, then what was found, then the columns that the corpus brought itself."""
+    """A corpus's uid, texts and gold label, then the results, then the corpus's extra columns."""
     table = corpus.table[["uid", "premise", "hypothesis"]]
     table = table.assign(gold=np.array(corpus.classes, dtype=object)[corpus.labels], **found)
     return table.join(own_columns(corpus, {*table, *PLACED}))
 
 
 def own_columns(corpus: Corpus, taken: Iterable[str]) -> pd.DataFrame:
-    """The columns that a corpus brought itself, as "votes (own)" where their name is one of those that are taken."""
+    """The corpus's extra columns, as "votes (own)" if their name is taken."""
     own, taken, made = corpus.table.drop(columns=list(COLUMNS)), set(taken), {}
     for name in own:
         new = name

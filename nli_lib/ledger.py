@@ -1,18 +1,18 @@
-"""The ledger of claims in words and as a table, for readers who have never seen a claim's id; what it means for theirs.
+"""The ledger of claims as sentences and a table, for readers who do not know the claims' ids, and its advice.
 
-Rows are those of `nli_lib.claims.ledger`; whatever comes from a table is escaped::
+Rows come from `nli_lib.claims.ledger`; everything from a table is escaped::
 
     ledger_table(table)                    # with filters, for a notebook and the book
-    sections(read_lessons(), table)["do"]  # the advice whose claims all held, as Markdown
+    sections(read_lessons(), table)["do"]  # advice with claims that all held, as Markdown
 
-A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each way they can end. The
-verdicts choose the sentence, and nobody chooses where it stands::
+A lesson (book/lessons.yaml) names the claims that decide it and has one sentence for each outcome. The verdicts choose
+the sentence and its place::
 
-    do     every claim held, also after the correction for so many claims
-    doubt  at least one claim did not hold, at both
-    open   all else: inconclusive, not judged, inconclusive after the correction, not recorded at this scale
+    do     every claim held, also after the correction for the number of claims
+    doubt  at least one claim did not hold, before and after the correction
+    open   all others: inconclusive, not judged, inconclusive after the correction, not recorded at this scale
 
-A lesson that names a chapter in place of claims is asked for every claim of that chapter by itself.
+A lesson that names a chapter instead of claims is decided for every claim of that chapter separately.
 """
 
 import math
@@ -39,24 +39,23 @@ PAPERS = {
     "difficulty": "Test-set difficulty",
 }
 MARKS = dict(zip(VERDICTS, "✓✗?–", strict=True))
-COUNTED = {"not held": "did not hold", VERDICTS[3]: "could not be judged"}  # the others as they are
+COUNTED = {"not held": "did not hold", VERDICTS[3]: "could not be judged"}  # other verdicts are used as they are
 SHARES = ("share", "accuracy")
 POINTS = ("difference of accuracy", "difference of share", "difference of drops", "difference of flip rates")
 NUMBER_AND_WORDS = re.compile(r"(-?[0-9.]+)( \(.*\))")  # a paper's number with a remark
 
 
 def kind(unit: str) -> str:
-    """How a reader says a number of this unit: "points", "share" (per cent) or "" (as it is)."""
+    """The form in which a number of this unit is shown: "points", "share" (per cent) or "" (unchanged)."""
     if unit.startswith(POINTS) or unit in ("accuracy a fold", "accuracy above chance"):
         return "points"
     return "share" if unit.startswith(SHARES) else ""
 
 
 def quantity(value: float | str, unit: str, *, bare: bool = False) -> str:
-    """A claim's number: shares in per cent, their differences in points, the rest in 3 digits.
+    """Format a claim's number: shares in per cent, their differences in points, others with 3 digits.
 
-    What is not a number (a paper's value in words) is returned as it is, a remark behind a number, too. `bare` leaves
-    "points" out, for intervals.
+    Text (a paper's value in words, a remark after a number) is not changed. `bare` leaves "points" out, for intervals.
     """
     if found := NUMBER_AND_WORDS.fullmatch(str(value)):
         return quantity(found[1], unit, bare=bare) + found[2]
@@ -72,9 +71,9 @@ def quantity(value: float | str, unit: str, *, bare: bool = False) -> str:
 
 
 def interval(row: pd.Series) -> tuple[str, str]:
-    """(our number, its interval in brackets); the interval is "" where none was recorded.
+    """(our number, its interval in brackets); the interval is "" if none was recorded.
 
-    That of a share ends at 0 and at 100%, though a t interval need not.
+    The interval of a share is cut at 0 and 100%, which a t interval may exceed.
     """
     ends = np.array([row["low"], row["high"]], float)
     ends = ends.clip(0, 1) if kind(row["unit"]) == "share" else ends
@@ -93,7 +92,7 @@ def region(row: pd.Series) -> str:
 
 
 def verdict_sentence(row: pd.Series) -> str:
-    """One claim as Markdown, its verdict first: a refuted claim never stands alone."""
+    """One claim as Markdown, verdict first, so that a refuted claim never appears without it."""
     if row["verdict"] == VERDICTS[3]:
         return f"{MARKS[VERDICTS[3]]} **Not judged** ({row['reason']}): {row['claim']}"
     paper = quantity(row["paper_value"], row["unit"])
@@ -103,19 +102,20 @@ def verdict_sentence(row: pd.Series) -> str:
 
 
 def fragile(row: pd.Series) -> str:
-    """That a verdict does not survive the correction for so many claims, in words; "" where it does."""
+    """A remark that a verdict does not survive the correction for the number of claims; "" if it does."""
     return "inconclusive after Benjamini-Hochberg" if row["verdict"] != row.get("corrected", row["verdict"]) else ""
 
 
 def findable(row: pd.Series) -> str:
-    """How far beyond the border the truth of an inconclusive claim would have been found, in words; "" of others."""
+    """A remark on the distance from the border at which an inconclusive claim would have been decided; "" for
+    others."""
     size = quantity(row.get("detectable", math.nan), row["unit"]).lstrip("+")
     return f"found with a probability of 80% from {size} beyond the border" if row["verdict"] == VERDICTS[2] else ""
 
 
 def notes(row: pd.Series) -> list[str]:
-    """What a reader must know beside a verdict: why the claim is counted apart, whether it survives the correction,
-    what could have been found, and whether its record is stale (column `stale`, where the table has it)."""
+    """Remarks on a verdict: why the claim is counted separately, whether it survives the correction, what could have
+    been detected, and whether its record is stale (column `stale`, if the table has it)."""
     apart = {"a question of ours": row["ours"], "declared after its first result": row["declared"] == "after"}
     stale = "from a stale record" if row.get("stale", False) and row["verdict"] != VERDICTS[3] else ""
     apart = ", ".join(why for why, true in apart.items() if true)
@@ -123,23 +123,23 @@ def notes(row: pd.Series) -> list[str]:
 
 
 def own_claims(table: pd.DataFrame) -> pd.Series:
-    """Which rows are claims of the papers that were declared before their first result, as booleans; those from a stale
-    record (column `stale`, where the table has it) are not counted."""
+    """Mark the rows with claims of the papers that were declared before their first result; those from a stale record
+    (column `stale`, if the table has it) are not counted."""
     stale = table.get("stale", pd.Series(False, table.index)).astype(bool) & (table["verdict"] != VERDICTS[3])
     return ~table["ours"].astype(bool) & (table["declared"] == "before") & ~stale
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
-    """How many claims have each verdict after the correction, in words: "7 held, 2 did not hold, 3 inconclusive"."""
-    counts = table.get("corrected", table["verdict"]).value_counts()  # older tables have no such column
+    """Number of claims with each verdict after the correction, as text: "7 held, 2 did not hold, 3 inconclusive"."""
+    counts = table.get("corrected", table["verdict"]).value_counts()  # older tables do not have this column
     return ", ".join(f"{counts[each]} {COUNTED.get(each, each)}" for each in VERDICTS if each in counts) or "none"
 
 
 def places(table: pd.DataFrame) -> pd.DataFrame:
-    """Where the numbers of each claim lie on a line of its own from 0 to 100, for claims differ in unit.
+    """Positions of each claim's numbers on a separate line from 0 to 100, because claims differ in unit.
 
-    Columns value, low, high, paper (NaN where the paper has words), region_low and region_high; an open end of the
-    confirming values lies at the end of the line.
+    Columns value, low, high, paper (NaN if the paper has words), region_low and region_high; an open end of the
+    confirming values is the end of the line.
     """
     paper = pd.to_numeric(table["paper_value"], errors="coerce")
     numbers = table[["value", "low", "high", "region_low", "region_high"]].assign(paper=paper).astype(float)
@@ -152,9 +152,9 @@ def places(table: pd.DataFrame) -> pd.DataFrame:
 def ledger_table(table: pd.DataFrame) -> HTML:
     """The ledger as a table grouped by paper (ledger.html), with filters for paper and verdict and columns that sort.
 
-    Columns `declared_in`, `declared_on`, `recorded_in` (`nli_lib.study.budgets`), where the table has them, say
-    when a claim was declared. A judged claim's interval is drawn below its number: the confirming values are shaded,
-    a diamond is the paper's number. In the book each row links to its chapter's page. On a phone a row becomes a card
+    The columns `declared_in`, `declared_on`, `recorded_in` (`nli_lib.study.budgets`), if the table has them, show when
+    a claim was declared. A judged claim's interval is drawn below its number: the confirming values are shaded, and a
+    diamond is the paper's number. In the book each row links to its chapter's page. On a phone a row becomes a card
     with the verdict on top.
     """
     files = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
@@ -192,7 +192,7 @@ NOTHING = {
 
 
 class Lesson(Entry):
-    """A piece of advice, the claims that decide it, and a sentence for each way they can end."""
+    """A piece of advice, the claims that decide it, and a sentence for each outcome."""
 
     title: str = Field(min_length=5, description="what it is about, without an outcome")
     claims: tuple[str, ...] = Field((), description="ids in book/claims.yaml that decide it together")
@@ -209,12 +209,12 @@ class Lesson(Entry):
 
 
 def read_lessons(path: Path = LESSONS) -> list[Lesson]:
-    """All lessons in the file's order. A malformed one is a single error that names lesson and field."""
+    """All lessons in the file's order. A malformed one raises a single error that names lesson and field."""
     return read_entries(path, Lesson)
 
 
 def place(rows: pd.DataFrame, claims: int) -> str:
-    """Where a lesson belongs that so many ``claims`` decide, one of `PLACES`; rows: those that the ledger has."""
+    """The place of a lesson, one of `PLACES`, from the number of its ``claims`` and their rows in the ledger."""
     verdicts = [INCONCLUSIVE if fragile(row) else row["verdict"] for _, row in rows.iterrows()]
     if NOT_HELD in verdicts:
         return "doubt"
@@ -222,10 +222,10 @@ def place(rows: pd.DataFrame, claims: int) -> str:
 
 
 def placed(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> list[tuple[str, Lesson, pd.DataFrame]]:
-    """(place, lesson, the rows that put it there) in the order of ``lessons``.
+    """(place, lesson, the deciding rows) in the order of ``lessons``.
 
-    ledger: of `claims.ledger`; a claim that it lacks was not recorded, and decides nothing. A lesson of a chapter
-    stands in every place to which a claim of the chapter belongs.
+    ledger: from `claims.ledger`; a claim without a row was not recorded and decides nothing. A lesson of a chapter
+    appears in every place to which a claim of the chapter belongs.
     """
     found = []
     for lesson in lessons:
@@ -251,7 +251,7 @@ def ground(row: pd.Series) -> str:
 
 
 def lesson_text(lesson: Lesson, where: str, rows: pd.DataFrame) -> str:
-    """A lesson as Markdown: the sentence for its place, then what it rests on."""
+    """A lesson as Markdown: the sentence for its place, then the claims behind it."""
     grounds = [ground(row) for _, row in rows.iterrows()]
     grounds += [f"- `{id}`: {ABSENT}" for id in lesson.claims if id not in set(rows["id"])]
     grounds = grounds or [f"- Chapter {lesson.chapter[:2]}: {ABSENT}"]
@@ -259,7 +259,7 @@ def lesson_text(lesson: Lesson, where: str, rows: pd.DataFrame) -> str:
 
 
 def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
-    """Markdown for each of `PLACES`, and under "count" how many answers stand in each, in words."""
+    """Markdown for each of `PLACES`, and under "count" a text with the number of answers in each."""
     found = placed(lessons, ledger)
     texts = {each: [lesson_text(lesson, each, rows) for at, lesson, rows in found if at == each] for each in PLACES}
     n = {each: len(parts) for each, parts in texts.items()}

@@ -1,7 +1,5 @@
-"""Names as a reader knows them: tables are recorded with short ones, `snli` for SNLI and `snli-own-split` for a row of
-a paper's table, and shown with these.
-
-"""
+"""Names for readers: tables are recorded with short names, such as `snli` or, for a row of a paper's table,
+`snli-own-split`, and shown with these."""
 
 import re
 
@@ -25,10 +23,10 @@ MODELS = {
 }
 WORDS = {name: name.replace("_", " ") for name in (*DOUBT, TWO_WAY[1], "lexical_overlap")} | {"aum": "AUM"}
 NAMES = CORPORA | MODELS | WORDS
-VERSION = re.compile("disco(?=, )")  # of a prompt: "disco, 2022 code"
+VERSION = re.compile("disco(?=, )")  # in a prompt's name: "disco, 2022 code"
 SPLIT = re.compile(r"(\w+) ((?:train|validation|test)\w*)")  # "snli validation"
 
-# What rows and columns of a paper's table are made of; a part that is not here is shown as it is.
+# Parts of the names of a paper's rows and columns; other parts are shown unchanged.
 PRINTED = {
     **{part: part.upper() for part in ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st")},
     "human-cad": "Human-CAD",
@@ -50,7 +48,7 @@ PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), 
 
 
 def name_of(name: object) -> object:
-    """The reader's name of a corpus, a split of one, a model or a score; anything else as it is."""
+    """The name that readers know for a corpus, a split, a model or a score; anything else is not changed."""
     if not isinstance(name, str):
         return name
     if split := SPLIT.fullmatch(name):
@@ -59,10 +57,10 @@ def name_of(name: object) -> object:
 
 
 def printed_name(key: str) -> str:
-    """A row or column of a paper's table in words: "subset-add-disco" as "subset + DISCO"."""
+    """The readable name of a row or column of a paper's table: "subset-add-disco" becomes "subset + DISCO"."""
     return " ".join(PRINTED.get(part) or str(name_of(part)) for part in PARTS.findall(key))
 
 
 def unsigned_zero(number: str) -> str:
-    """A written number without its sign where all its digits are zero: "-0.0 %" as "0.0 %"."""
+    """Remove the sign of a written number if all its digits are zero: "-0.0 %" becomes "0.0 %"."""
     return re.sub(r"^[-+](?=0(\.0+)?\D*$)", "", number)

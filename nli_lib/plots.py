@@ -1,14 +1,15 @@
-"""The figures of the book: arrays or tidy tables in, a matplotlib figure in the house style out.
+"""The figures of the book: from arrays or tidy tables to matplotlib figures in the house style.
 
-The style stands in house.mplstyle, what colours mean in colours.yaml. Every figure is drawn inside its own
-``rc_context``, so that there is no global state::
+The style is in house.mplstyle, the meaning of colours in colours.yaml. Every figure is drawn in its own ``rc_context``,
+without global state::
 
     interval_plot(table, title="...")                  estimates with their intervals, by row and by condition
     data_map(variability, confidence, correctness, epochs=4)
-    with drawing(1, 2) as (figure, panels): ...        the style, for a drawing of one's own
+    with drawing(1, 2) as (figure, panels): ...        the style, for custom drawings
 
-Figures of `interactive_map` answer the pointer: a point says which example or feature it is. They are plotly figures,
-shown with `nli_lib.study.show_interactive`; their texts come from a corpus and are escaped, since plotly reads tags.
+Figures of `interactive_map` respond to the pointer: a point shows its example or feature. They are plotly figures,
+shown with `nli_lib.study.show_interactive`; their texts come from a corpus and are escaped, because plotly interprets
+tags.
 """
 
 import itertools
@@ -37,7 +38,7 @@ from nli_lib.stats import Estimate
 
 STYLE = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
 INK, SMALL, WIDTH = STYLE["text.color"], STYLE["xtick.labelsize"], STYLE["figure.figsize"][0]
-SERIES = STYLE["axes.prop_cycle"].by_key()["color"]  # for what has no colour of its own
+SERIES = STYLE["axes.prop_cycle"].by_key()["color"]  # for names without a fixed colour
 HALO = [patheffects.withStroke(linewidth=2.5, foreground="white")]  # keeps text legible over points
 GROUPS = yaml.safe_load(Path(__file__).with_name("colours.yaml").read_text(encoding="utf-8"))
 COLOURS = {name: colour for group in GROUPS.values() for name, colour in group.items()}
@@ -47,21 +48,21 @@ GREY = COLOURS[TWIN]
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the house style; ``@styled()`` does so for a function. The figures made meanwhile are laid out while the
-    style holds and taken out of pyplot, so that none is shown twice."""
+    """Draw in the house style; ``@styled()`` does so for a function. New figures are laid out in this style and removed
+    from pyplot, so that none is shown twice."""
     others = plt.get_fignums()
     with plt.rc_context(STYLE):
         try:
             yield
             for number in set(plt.get_fignums()).difference(others):
                 plt.figure(number).draw_without_rendering()
-        finally:  # an error leaves no half-made figure that the next cell would show
+        finally:  # an error must not leave an unfinished figure for the next cell to show
             for number in set(plt.get_fignums()).difference(others):
                 plt.close(number)
 
 
 def headline(figure: Figure, title: str) -> None:
-    """A title over all panels, in lines that do not widen the figure; none where it is ""."""
+    """Put a title over all panels, in lines that do not widen the figure; none if it is ""."""
     if title:
         figure.suptitle(textwrap.fill(title, 66), x=0.01, ha="left")
 
@@ -70,7 +71,7 @@ def headline(figure: Figure, title: str) -> None:
 def drawing(
     rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: object
 ) -> Iterator[tuple[Figure, Axes]]:
-    """A figure in the house style for a drawing of one's own, out of pyplot at the end: show it by its name.
+    """Yield a figure in the house style for custom drawings, removed from pyplot at the end: show it by its name.
 
     with drawing(1, 2, height=3, sharey=True) as (figure, panels): ...
     """
@@ -79,15 +80,15 @@ def drawing(
 
 
 def palette(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name: its own (`COLOURS`, upper and lower case alike), grey where it is a random twin, and the
-    colours of `SERIES` in turn for the others."""
+    """A colour for each name: its fixed one (`COLOURS`, in any letter case), grey for a random twin, and the colours of
+    `SERIES` in turn for the others."""
     known = {name: GREY if TWIN in name else COLOURS.get(name.lower()) for name in map(str, names)}
     others = [name for name, colour in known.items() if colour is None]
     return known | {name: SERIES[place % len(SERIES)] for place, name in enumerate(others)}
 
 
 def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
-    """Write names beside points, first come first served; a name without room is left out.
+    """Write names next to points, in the given order; a name without room is left out.
 
     The axes must have their limits and size already. (adjustText would place every name, in a crowd far from its
     point.)
@@ -113,7 +114,7 @@ def label_points(axes: Axes, x: Sequence[float], y: Sequence[float], names: Sequ
 # ---------------------------------------------------------------- plot
 
 
-ALPHA = 0.01  # of the lines of significance
+ALPHA = 0.01  # level of the lines of significance
 
 
 @styled()
@@ -130,9 +131,9 @@ def data_map(
 ) -> Figure:
     """The data map of cartography: variability across, confidence up, correctness as colour, and three histograms.
 
-    variability, confidence (N,); correctness (N,) as a share of the ``epochs``, 0 to 1, as
-    `nli_lib.measure.dynamics.correctness` gives it (or its mean over seeds). ``overlay`` (N,) bool rings some examples,
-    such as planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons coloured by their mean
+    variability, confidence (N,); correctness (N,) as a share of the ``epochs``, 0 to 1, from
+    `nli_lib.measure.dynamics.correctness` (or its mean over seeds). ``overlay`` (N,) bool rings some examples, such as
+    planted ones or a random twin. Above ``dense`` examples the map is drawn in hexagons coloured by their mean
     correctness.
 
     Notes
@@ -174,7 +175,8 @@ def data_map(
 
 def significance(n: np.ndarray, p0: float, tests: int) -> pd.DataFrame:
     """The shares of a label that are significant at `ALPHA` in ``n`` pairs, one-sided against ``p0``: the columns are
-    the line without correction and the line after Bonferroni for so many ``tests``; NaN where no share is high enough.
+    the line without correction and the line after Bonferroni's correction for ``tests`` tests; NaN if no share is high
+    enough.
     """
     lines = {f"α = {ALPHA:g}": 1, f"α = {ALPHA:g}, Bonferroni": max(1, tests)}
     shares = {name: share_at_z(n, z_threshold(ALPHA, number), p0) for name, number in lines.items()}
@@ -191,13 +193,13 @@ def competency(
     p0: float | None = None,
     title: str = "",
 ) -> Figure:
-    """Competency plot (Gardner et al. 2021): p(label | feature) against how often the feature occurs.
+    """Competency plot (Gardner et al. 2021): p(label | feature) against the number of pairs with the feature.
 
-    ``table``: feature, label (a name), n, p; a column ``panel`` draws one panel a value, all on one axis of n. Curves
-    of equal z (`share_at_z`): dotted at ``iso``, dashed and solid the lines of `significance` with ``tests``, one
-    number or one a panel (default: the rows of the panel). ``p0`` is the share that z compares with, one over the
-    labels of the table unless given. The ``named`` features of highest z of each label are ringed and carry their
-    names where there is room.
+    ``table``: feature, label (a name), n, p; a column ``panel`` makes one panel for each value, all on one axis of n.
+    Lines of equal z (`share_at_z`) are dotted at ``iso``; the lines of `significance` with ``tests``, one number or one
+    for each panel (default: the rows of the panel), are dashed and solid. ``p0`` is the share that z compares with, by
+    default one over the number of labels in the table. The ``named`` features with the highest z of each label are
+    ringed and named if there is room.
     """
     p0 = 1 / table["label"].nunique() if p0 is None else p0
     colours = palette(table["label"].unique())
@@ -206,7 +208,7 @@ def competency(
     reach = (max(1, table["n"].min()) * 0.85, table["n"].max() * 2.4)
     across = np.geomspace(*reach, 400)
     for axes, (name, part) in zip(rows[:, 0], parts, strict=True):
-        part = part.sample(frac=1, random_state=0)  # so that no label lies on top of the others
+        part = part.sample(frac=1, random_state=0)  # so that no label covers the others
         axes.scatter(part["n"], part["p"], s=11, c=part["label"].map(colours), alpha=0.65, lw=0, rasterized=True)
         axes.axhline(p0, color=GREY, lw=0.8)
         for z in iso:
@@ -231,10 +233,10 @@ def competency(
 
 
 def z_by_rank(tops: pd.DataFrame, *, title: str = "") -> Figure:
-    """The highest z of each label by rank, one panel a label: all pairs, a random twin, and what a filter keeps.
+    """The highest z of each label by rank, one panel for each label: all pairs, a random twin, and a filter's output.
 
     ``tops``: label, rank, z, pairs ("before", "random twin" or "after") and line, the z of significance (dotted), as
-    `measure.features.top_in_sets` makes it.
+    returned by `measure.features.top_in_sets`.
     """
     labels, names = tops["label"].unique(), {"before": "all pairs", TWIN: TWIN, "after": "kept"}
     with drawing(1, len(labels), height=3.1, sharey=True, squeeze=False) as (figure, panels):
@@ -268,31 +270,31 @@ def interval_plot(
     paper: Mapping[object, float] | None = None,
     within: tuple[float, float] = (-np.inf, np.inf),
 ) -> Figure:
-    """One dot with its interval for each row of ``table``: a line of the figure for each ``y``, a colour a ``hue``.
+    """Plot a dot with its interval for each row of ``table``: a line for each ``y``, a colour for each ``hue``.
 
     A table without values gives a figure that says so.
 
-    Names are those of `names.name_of`, colours those of `palette`: a label, a level, a view or a corpus has its
-    own, a random twin is grey.
+    Names come from `names.name_of`, colours from `palette`: labels, levels, views and corpora have fixed colours, a
+    random twin is grey.
 
     Parameters
     ----------
     table
-        columns ``value``, ``y``, ``hue`` (None: one condition) and, where there are intervals, low and high; rows
-        without a value are left out, ends that are NaN draw no whisker
+        columns ``value``, ``y``, ``hue`` (None: one condition) and, for intervals, low and high; rows without a value
+        are left out, ends that are NaN have no whisker
     reference
-        a value for each ``y``, drawn as a tick (the accuracy of the majority label), or one for all, a line
+        a value for each ``y``, drawn as a tick (the accuracy of the majority label), or one for all, drawn as a line
     paper
-        the paper's value for a ``y``, or for a (y, hue): an open diamond
+        the paper's value for a ``y`` or a (y, hue), drawn as an open diamond
     within
-        the values that are possible, such as (0, 1): a whisker ends there, though a t interval need not
+        range of possible values, such as (0, 1), at which whiskers are cut; a t interval may exceed it
     """
     shown = table.assign(low=table.get("low", np.nan), high=table.get("high", np.nan)).dropna(subset=[value])
     conditions = shown[hue].astype(str) if hue else pd.Series("", index=shown.index)
     titles, names = list(shown[y].unique()), list(conditions.unique())
     place, colours, paper = {name: at for at, name in enumerate(titles)}, palette(names), paper or {}
     with drawing(height=max(2.6, 0.9 + len(titles) * (0.2 + 0.15 * len(names)))) as (figure, axes):
-        axes.set_title(textwrap.fill(title, 52))  # a longer line would widen the figure and make its text small
+        axes.set_title(textwrap.fill(title, 52))  # a longer line would widen the figure and shrink its text
         if shown.empty:
             axes.text(0.5, 0.5, "Nothing to show for this corpus.", ha="center", va="center")
             axes.set_axis_off()
@@ -324,13 +326,13 @@ def interval_plot(
         axes.tick_params(axis="y", length=0)
         handles, labels = axes.get_legend_handles_labels()
         if any(labels):
-            wide = max(map(len, labels)) > 42  # such names side by side would make the drawing small
+            wide = max(map(len, labels)) > 42  # such names side by side would shrink the drawing
             figure.legend(handles, labels, loc="outside lower center", ncols=1 if wide else 3)
     return figure
 
 
 def bounded(estimate: Estimate, least: float, most: float) -> Estimate:
-    """An estimate whose interval ends where the possible values do, though a t interval need not."""
+    """Cut an estimate's interval at the ends of the possible values, which a t interval may exceed."""
     return estimate._replace(low=max(estimate.low, least), high=min(estimate.high, most))
 
 
@@ -341,7 +343,7 @@ MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "mark
 
 
 def box_panel(axes: Axes, table: pd.DataFrame, column: str, *, hue: str | None = None, **look: object) -> None:
-    """One panel of `boxes`, for a drawing of one's own; ``look`` has x, a column, and the order of its values."""
+    """Draw one panel of `boxes` on ``axes``; ``look`` has x, a column, and the order of its values."""
     look |= {"saturation": 1, "linewidth": 0.9, "legend": False}
     look |= {"hue": hue, "palette": palette(table[hue].unique())} if hue else {"color": SERIES[4]}
     if table[column].isin((0, 1)).all() or (table[column] == 0).mean() > 0.75:
@@ -363,11 +365,11 @@ def boxes(
     height: float = 2.5,
     title: str = "",
 ) -> Figure:
-    """One panel for each of ``columns``: its boxes over the values of ``group`` in ``order``, split by ``hue``.
+    """Draw one panel of boxes for each of ``columns``, over the values of ``group`` in ``order``, split by ``hue``.
 
-    The box spans the quartiles, the whiskers reach the last value within 1.5 of its length; points beyond are not
-    drawn, the mean is a diamond. A column of zeros and ones, or of zeros for more than three quarters, is drawn as bars
-    of its mean instead.
+    The box spans the quartiles, the whiskers reach the last value within 1.5 times its length; points beyond are not
+    drawn, and a diamond is the mean. A column of zeros and ones, or of zeros for more than three quarters, is drawn as
+    bars of its mean instead.
     """
     down = -(-len(columns) // 2)
     with drawing(down, 2, height=height * down, squeeze=False) as (figure, panels):
@@ -385,8 +387,8 @@ def boxes(
 # ---------------------------------------------------------------- interactive
 
 
-MOST = 5_000  # points that a browser moves without delay
-WRAP = 70  # letters of a line of hover text
+MOST = 5_000  # points that a browser can handle without delay
+WRAP = 70  # characters in a line of hover text
 HOVER_WORDS = {
     "position": "pair",
     "predicted": "the model says",
@@ -399,15 +401,16 @@ SAMPLE = ("label", "premise", "hypothesis")
 def interactive_map(
     table: pd.DataFrame, x: str, y: str, *, color: str, hover: Sequence[str], title: str = "", **options: object
 ) -> PlotlyFigure:
-    """One point for each row of ``table`` at (``x``, ``y``), coloured by ``color``; pointing at it shows ``hover``.
+    """Plot a point for each row of ``table`` at (``x``, ``y``), coloured by ``color``, with ``hover`` shown at the
+    pointer.
 
-    Words as colours are those of `palette`, numbers are shaded as in the still data map. Of more than `MOST` rows
-    a random part is drawn, and the title says so.
+    Words are coloured by `palette`, numbers are shaded as in the static data map. Of more than `MOST` rows a random
+    sample is drawn, and the title says so.
 
     Parameters
     ----------
     hover
-        columns to show, each with its name; what is missing (NaN, None) is left out of a point's text
+        columns to show, each with its name; missing values (NaN, None) are left out of a point's text
     options
         go to `plotly.express.scatter`: log_x, range_y, labels, ...
     """
@@ -431,7 +434,7 @@ def interactive_map(
 
 
 def _line(column: pd.Series, name: str) -> pd.Series:
-    """ "<br>name: value" for each row, "" where there is none; texts wrapped and escaped."""
+    """The texts "<br>name: value" of each row, "" without a value; wrapped and escaped."""
     if pd.api.types.is_float_dtype(column):
         text = column.map("{:.3g}".format)
     else:

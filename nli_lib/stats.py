@@ -1,15 +1,15 @@
-"""Every number with its interval, and what was drawn anew to get it; every test with an effect size.
+"""Numbers with intervals, which say what was redrawn, and tests with effect sizes.
 
-Each number comes back as an `Estimate`. The hypotheses of one premise are not independent of each other, so whole
-premises are drawn::
+Each number is returned as an `Estimate`. The hypotheses of one premise are not independent, so whole premises are
+drawn::
 
     mean_over_premises(right, corpus.premise)          a mean of pairs, such as an accuracy
-    for rows in drawn_rows(corpus.premise): ...        any other statistic, computed on corpus rows drawn anew
-    for rows in half_samples(corpus.premise): ...      one that a repeated pair would falsify
-    clustered_share(right, corpus.premise)             a share, from one sum over the groups in place of resamples
+    for rows in drawn_rows(corpus.premise): ...        any other statistic, computed on redrawn corpus rows
+    for rows in half_samples(corpus.premise): ...      a statistic that repeated pairs would distort
+    clustered_share(right, corpus.premise)             a share, from one sum over the groups instead of resamples
 
-Models trained from other seeds give other numbers on the same pairs, and the same models give other numbers on other
-pairs. `over_trainings` holds both in one interval: other trainings, other pairs.
+Numbers vary between models trained with different seeds, and between samples of pairs. The interval of `over_trainings`
+includes both.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,17 +23,16 @@ from statsmodels.stats.proportion import proportion_confint
 
 
 class Estimate(NamedTuple):
-    """One estimated number: what every statistic of the report returns, and what a claim is judged by.
+    """An estimated number, which every statistic of the report returns and every claim is judged by.
 
     Attributes
     ----------
     value
-        the estimate; low, high: the ends of its interval (95% unless said otherwise), NaN where there is none
+        the estimate; low, high: the ends of its interval (95% unless stated otherwise), NaN if there is none
     n
-        how many examples it rests on; seeds: how many trainings
+        number of examples; seeds: number of trainings
     over
-        what the interval ranges over, that is what would be drawn anew: "pairs", "premises", "trainings", "premises and
-        trainings"
+        what was redrawn for the interval: "pairs", "premises", "trainings", "premises and trainings"
     """
 
     value: float
@@ -50,11 +49,11 @@ YES, PARTLY, BARELY, NO, OPEN = VERDICTS = ("Yes", "Partly", "Barely", "No", "Op
 
 
 def verdict(found: Estimate, *, margin: float = 0.0) -> str:
-    """What an interval says to "is it above 0?", one of `VERDICTS`.
+    """The answer of an interval to "is it above 0?", one of `VERDICTS`.
 
-    Yes where the whole interval is above 0 and the value at least ``margin``; Barely where it is above 0 and the value
-    smaller, too small to matter; No where the whole interval is below ``margin``, or below 0 where there is no margin;
-    Open where it holds both 0 and more than the margin, or has no ends. For "is it below?" give the negative.
+    Yes if the whole interval is above 0 and the value is at least ``margin``; Barely if it is above 0 and the value is
+    smaller, too small to matter; No if the whole interval is below ``margin``, or below 0 without a margin; Open if it
+    contains both 0 and more than the margin, or has no ends. For "is it below?" pass the negative.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def verdict(found: Estimate, *, margin: float = 0.0) -> str:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """One verdict of several parts: theirs where they agree, Partly where some say Yes or Barely and others do not, and
+    """Combine the verdicts of several parts: their common verdict, Partly if some say Yes or Barely and others do not,
     else Open."""
     said = set(verdicts)
     if len(said) == 1:
@@ -80,14 +79,15 @@ def together(verdicts: Iterable[str]) -> str:
 # ---------------------------------------------------------------- inference
 
 
-LEVEL = 0.95  # of every interval
-POWER = 0.8  # with which a smallest detectable difference is found
-CELLS = 4_000_000  # resampled values held in memory at once
+LEVEL = 0.95  # level of every interval
+POWER = 0.8  # probability of finding a smallest detectable difference
+CELLS = 4_000_000  # resampled values in memory at a time
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
 class MannWhitney(NamedTuple):
-    """u of the first sample; p two-sided; p_bonferroni = min(1, p * family); effect in [-1, 1], see `mann_whitney`."""
+    """Result of `mann_whitney`: u of the first sample; p two-sided; p_bonferroni = min(1, p * family); effect in [-1,
+    1]."""
 
     u: float
     p: float
@@ -112,8 +112,8 @@ def share(flags: np.ndarray) -> Estimate:
 
 
 def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", value: str = "accuracy") -> pd.DataFrame:
-    """The table with three more columns: ``value``, the share of the counts ``correct`` in ``n``, and its Wilson
-    interval, ``low`` and ``high``. A mean of counts over seeds is rounded for the interval; rows of n = 0 get NaN."""
+    """Add three columns to a table: ``value``, the share of the counts ``correct`` in ``n``, and its Wilson interval,
+    ``low`` and ``high``. A mean of counts over seeds is rounded for the interval; rows with n = 0 get NaN."""
     counts, sizes = table[correct].round(), table[n].where(table[n] > 0)
     if not counts[sizes.notna()].between(0, sizes[sizes.notna()]).all():
         raise ValueError(f"a share needs 0 <= {correct} <= {n}, and a row of the table has not")
@@ -122,10 +122,10 @@ def with_wilson(table: pd.DataFrame, correct: str = "correct", n: str = "n", val
 
 
 def t_interval(values: np.ndarray, *, n: int | None = None) -> Estimate:
-    """Mean of a few independent values (one a seed), with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
+    """Mean of a few independent values (one per seed) with Student's t interval: mean +- t sd / sqrt(S), ddof = 1.
 
-    values (S,); ``n`` the examples that each of them rests on (the number of values by default). With one value there
-    is no spread to estimate, so both ends are NaN.
+    values (S,); ``n`` the number of examples behind each value (by default the number of values). With one value there
+    is no spread, so both ends are NaN.
     """
     values = _sample(values, "values")
     mean, half = float(values.mean()), float("nan")
@@ -135,9 +135,9 @@ def t_interval(values: np.ndarray, *, n: int | None = None) -> Estimate:
 
 
 def mean_and_range(values: np.ndarray, *, n: int, over: str) -> Estimate:
-    """Mean of a few values with the smallest and the largest as low and high: of orders of a filter, or of labels.
+    """Mean of a few values, with the smallest and the largest as low and high, for example over orders of a filter.
 
-    values (S,); ``n`` the examples that each rests on. A range, not a confidence interval.
+    values (S,); ``n`` the number of examples behind each value. A range, not a confidence interval.
     """
     values = _sample(values, "values")
     return Estimate(float(values.mean()), float(values.min()), float(values.max()), int(n), over=over)
@@ -152,10 +152,10 @@ def percentile_interval(value: float, draws: np.ndarray, *, n: int, over: str = 
 def resample_counts(
     n: int, *, groups: np.ndarray | None = None, resamples: int = 200, seed: int = 0
 ) -> Iterator[np.ndarray]:
-    """How often each of ``n`` examples is drawn, (n,), in one bootstrap resample after the other.
+    """Yield bootstrap resamples: the number of times that each of ``n`` examples is drawn, (n,).
 
-    With ``groups`` (n,) whole groups are drawn, for example premises: the hypotheses of one premise are not independent
-    draws.
+    With ``groups`` (n,), for example premises, whole groups are drawn: the hypotheses of one premise are not
+    independent.
     """
     codes = np.arange(n) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     if len(codes) != n or n == 0:
@@ -170,14 +170,14 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
     a (n_a,), b (n_b,). effect = 2 U_a / (n_a n_b) - 1: the probability that a random value of ``a`` exceeds one of
     ``b`` minus the reverse; +1 when every a is larger, 0 when neither tends to be, -1 when every b is larger.
-    ``family`` is the number of tests that share the Bonferroni correction.
+    ``family`` is the number of tests in the Bonferroni correction.
 
     Notes
     -----
-    *Departures*: the difficulty paper does not state its family (9 a panel is the likely one) and gives no effect size.
+    *Departures*: the difficulty paper does not state its family (probably 9 per panel) and gives no effect size.
     """
     a, b = _sample(a, "a"), _sample(b, "b")
-    if min(a.min(), b.min()) == max(a.max(), b.max()):  # all tied: nothing to rank, scipy would divide by zero
+    if min(a.min(), b.min()) == max(a.max(), b.max()):  # all tied: scipy would divide by zero
         u, p = len(a) * len(b) / 2, 1.0
     else:
         u, p = stats.mannwhitneyu(a, b, alternative="two-sided", method="asymptotic", use_continuity=True)
@@ -186,15 +186,16 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
 
 def stars(p: float) -> str:
-    """``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as the difficulty paper draws them; at a threshold, more."""
+    """Stars of significance, ``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as in the difficulty paper; a p equal to
+    a threshold gets more."""
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
 def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000) -> Estimate:
     """Spearman correlation in [-1, 1] with its percentile bootstrap interval over the pairs (x_i, y_i).
 
-    x, y (N,). It is the correlation of the average ranks, which are taken anew in every resample. A constant x or y has
-    no correlation: an error.
+    x, y (N,). It is the correlation of the average ranks, which are computed again in every resample. A constant x or y
+    is an error.
     """
     x, y = _sample(x, "x"), _sample(y, "y")
     if len(x) != len(y):
@@ -207,7 +208,7 @@ def correlation(x: np.ndarray, y: np.ndarray, *, resamples: int = 2000) -> Estim
 
 
 def pearson(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Pearson correlations of x (..., N) with y (..., N) along ``axis``; a constant's is NaN."""
+    """Pearson correlations of x (..., N) with y (..., N) along ``axis``; NaN for a constant."""
     x, y = (np.asarray(each, dtype=float) for each in (x, y))
     x, y = (each - each.mean(axis=axis, keepdims=True) for each in (x, y))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -215,8 +216,7 @@ def pearson(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def spearman(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Spearman correlations of x (..., N) with y (..., N) along ``axis``, for which scipy has a loop; a constant's is
-    NaN."""
+    """Spearman correlations of x (..., N) with y (..., N) along ``axis``, without scipy's loop; NaN for a constant."""
     return pearson(*(stats.rankdata(each, axis=axis) for each in (x, y)), axis=axis)
 
 
@@ -232,8 +232,8 @@ def _sample(values: np.ndarray, name: str) -> np.ndarray:
 def _resampled(generator: np.random.Generator, statistic: Callable, resamples: int, *samples: np.ndarray) -> np.ndarray:
     """``statistic`` of ``resamples`` draws with replacement, the samples (N,) drawn together by position: (resamples,).
 
-    In blocks that fit in memory, which do not change the draws. scipy.stats.bootstrap draws the same, but refuses a
-    sample of one and warns of every resample without a correlation.
+    Computed in blocks that fit in memory, which do not change the draws. scipy.stats.bootstrap draws the same, but
+    refuses a sample of one and warns of every resample without a correlation.
     """
     n = len(samples[0])
     block = max(1, CELLS // n)
@@ -251,11 +251,11 @@ OVER = "premises"
 def mean_over_premises(
     values: ArrayLike, premises: ArrayLike, *, other: tuple | None = None, resamples: int = 2000
 ) -> Estimate:
-    """The mean of ``values`` with its percentile interval over premises, or how far it lies above that of ``other``.
+    """Mean of ``values`` with a percentile interval over premises, or its difference from the mean of ``other``.
 
-    values (N,), premises (N,), anything that is equal where the premise is; other: values and premises of another
-    corpus, drawn on their own. n counts the premises, of the corpus that has fewer. Where each premise has one pair
-    this is the bootstrap of the pairs.
+    values (N,), premises (N,), any codes that are equal for equal premises; other: values and premises of another
+    corpus, drawn independently. n counts the premises of the corpus with fewer. If each premise has one pair, this is
+    the bootstrap over pairs.
     """
     samples = [(values, premises)] + ([] if other is None else [other])
     means, draws, sizes = [], [], []
@@ -272,18 +272,18 @@ def mean_over_premises(
 
 
 def drawn_rows(premises: ArrayLike, *, resamples: int = 500, seed: int = 0) -> Iterator[NDArray[np.int64]]:
-    """The rows (M,) of one resample of whole premises (N,) after the other; a row comes as often as it is drawn."""
+    """Yield resamples of whole premises (N,), as rows (M,); a row is repeated as often as it is drawn."""
     codes = pd.factorize(np.asarray(premises))[0]
     for counts in resample_counts(len(codes), groups=codes, resamples=resamples, seed=seed):
         yield np.repeat(np.arange(len(codes)), counts)
 
 
 def half_samples(premises: ArrayLike, *, resamples: int = 200, seed: int = 0) -> Iterator[NDArray[np.int64]]:
-    """The rows (M,) of one random half of the premises (N,) after the other, none drawn twice.
+    """Yield random halves of the premises (N,), as rows (M,) without repeats.
 
-    For a statistic that a repeated pair would falsify, such as what a filter keeps. Over such halves a mean varies as
-    much as over samples of all premises: Shao and Wu (1989), delete-d jackknife with half of the premises deleted. The
-    level is that of a smaller corpus: see `centred_interval`.
+    For a statistic that repeated pairs would distort, such as the size of a filter's output. The variance of a mean
+    over such halves equals the variance over samples of all premises: Shao and Wu (1989), delete-d jackknife with half
+    of the premises deleted. The level is that of a smaller corpus: see `centred_interval`.
     """
     codes, unique = pd.factorize(np.asarray(premises))
     generator = np.random.default_rng(seed)
@@ -294,11 +294,11 @@ def half_samples(premises: ArrayLike, *, resamples: int = 200, seed: int = 0) ->
 
 
 def centred_interval(value: float, draws: ArrayLike, *, n: int) -> Estimate:
-    """``value`` with the middle 95% of ``draws`` (R,), all moved by one number so that their mean is ``value``.
+    """``value`` with the middle 95% of ``draws`` (R,), shifted so that their mean is ``value``.
 
-    For a count above a line, or a share: it rises in every resample, because a feature that lies below the line has
-    its chance variation drawn a second time, on top of that of the corpus. The spread of the draws is an answer to how
-    far the count would move in another sample; their level is not.
+    For a count or share of features above a line. It is too high in every resample, because chance variation enters a
+    second time, in addition to that of the corpus. The spread of the draws shows how much the count varies between
+    samples; their level does not.
     """
     draws = np.asarray(draws, dtype=float)
     return percentile_interval(value, draws + (value - draws.mean()), n=n, over=OVER)
@@ -312,13 +312,13 @@ def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
 
     Notes
     -----
-    Formula: the variance of a ratio of totals of G groups, v = G / (G - 1) sum_g (sum_i (y_i - p))^2 / N^2, makes the
-    design effect d = v / (p (1 - p) / N), 1 at least; the interval is Wilson's for N / d pairs. Where all flags are
-    equal nothing can be said about d, and each group counts as one pair. n counts the pairs.
+    Formula: the variance of a ratio of totals of G groups, v = G / (G - 1) sum_g (sum_i (y_i - p))^2 / N^2, gives the
+    design effect d = v / (p (1 - p) / N), at least 1; the interval is Wilson's for N / d pairs. If all flags are equal,
+    d cannot be estimated, and each group counts as one pair. n counts the pairs.
 
     References
     ----------
-    Korn and Graubard (1998), with Wilson's interval in place of Clopper and Pearson's.
+    Korn and Graubard (1998), with Wilson's interval instead of Clopper and Pearson's.
     """
     y, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
     if not len(y) or len(y) != len(codes):
@@ -327,14 +327,14 @@ def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
     mixed = 0 < p < 1 and count > 1
     worth = n / max(1.0, _variance(y, p, codes) / (p * (1 - p) / n)) if mixed else count
     low, high = proportion_confint(p * worth, worth, alpha=1 - LEVEL, method="wilson")
-    # rounding must not leave the ends beyond what is possible
+    # rounding must not push the ends beyond 0 and 1
     return Estimate(p, 0.0 if p == 0 else float(low), 1.0 if p == 1 else float(high), n, over=OVER)
 
 
 def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
-    """The mean of ``values`` (N,) with a normal interval over the groups (N,), by the same variance.
+    """The mean of ``values`` (N,) with a normal interval over the groups (N,), from the variance of `clustered_share`.
 
-    For a difference of two shares of the same pairs. With one group there is no spread to estimate: both ends are NaN.
+    For a difference of two shares of the same pairs. With one group there is no spread, so both ends are NaN.
     """
     y, codes = np.asarray(values, dtype=float), pd.factorize(np.asarray(groups))[0]
     if not len(y) or len(y) != len(codes):
@@ -347,25 +347,25 @@ def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
 
 
 def clustered_area(scores: ArrayLike, labels: ArrayLike, folds: ArrayLike, groups: ArrayLike) -> Estimate:
-    """The cross-fitted area under the ROC curve of one label against the rest, mean over the labels that occur.
+    """The cross-fitted area under the ROC curve of one label against the rest, averaged over the labels that occur.
 
-    0 to 1; .5 is chance, whatever the shares of the labels are. Of two pairs, one with the label and one without: how
-    often the former has the higher score. The interval is over the groups (N,).
+    0 to 1; .5 is chance, for any label shares. It is the probability that a pair with the label scores higher than a
+    pair without it. The interval is over the groups (N,).
 
-    scores (N, C), labels (N,) from 0 to C - 1, folds (N,): the models that gave the scores. Pairs of one fold alone are
-    compared, since models of different folds have learnt different shares of the labels; a fold without the label, or
+    scores (N, C), labels (N,) from 0 to C - 1, folds (N,): the models behind the scores. Only pairs of the same fold
+    are compared, because models of different folds have learnt different label shares; a fold without the label, or
     with nothing else, is left out.
 
     Notes
     -----
-    Formula: of a label, each of its pairs has the share of the others that it beats (ties count half), each other pair
-    the share that beats it; deviations from their means add up to the variance, group by group (DeLong et al. 1988, for
-    groups Obuchowski 1997). The interval is sqrt(1 + F / (F - 1)) times as wide as for F models without a pair in
-    common (Nadeau and Bengio 2003), or else pairs of which nothing can be learnt would have one above .5 four times too
-    often. Where the scores tell no two pairs apart both ends are NaN. n counts the pairs.
+    Formula: for a label, each of its pairs gets the share of the others that it beats (ties count half), each other
+    pair the share that beats it; deviations from their means add up to the variance, group by group (DeLong et al.
+    1988, for groups Obuchowski 1997). The interval is sqrt(1 + F / (F - 1)) times as wide as for F models without a
+    pair in common (Nadeau and Bengio 2003); otherwise pairs from which nothing can be learnt would have an interval
+    above .5 four times too often. If all scores are equal, both ends are NaN. n counts the pairs.
     """
     scores, labels, folds = np.asarray(scores), np.asarray(labels), np.asarray(folds)
-    parts = []  # a label's area, and what each pair adds to N times its deviation
+    parts = []  # a label's area, and each pair's part of N times its deviation
     for label in np.unique(labels):
         wins, apart = np.full(len(labels), np.nan), np.zeros(len(labels))
         for fold in np.unique(folds):
@@ -402,7 +402,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 def over_trainings(
     statistic: Statistic, n: int, *, groups: np.ndarray | None = None, resamples: int = 500, seed: int = 0
 ) -> Estimate:
-    """Mean over S trainings of one value a training, with an interval over trainings and pairs: `with_trainings`.
+    """Mean of one value for each of S trainings, with an interval over trainings and pairs: `with_trainings`.
 
     A resample without a value (NaN) is left out.
 
@@ -411,9 +411,9 @@ def over_trainings(
     statistic
         takes positions of pairs, (M,) with repetitions, and returns one value for each training, (S,)
     n
-        how many pairs there are
+        number of pairs
     groups
-        (n,) draws whole groups, such as premises, which n then counts
+        (n,) groups that are drawn whole, such as premises; the estimate's n then counts them
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or not np.isfinite(by_training).all():
@@ -425,18 +425,18 @@ def over_trainings(
 
 
 def with_trainings(value: float, draws: ArrayLike, *trainings: ArrayLike, n: int, units: str = "pairs") -> Estimate:
-    """``value`` with an interval over n pairs and the trainings, whose half-width is two parts added in quadrature.
+    """``value`` with an interval over n pairs and the trainings; its half-width is two parts added in quadrature.
 
-    It is the one part where the pairs do not differ and the other where the trainings do not, and with three trainings
-    it covers 95% or a little more, where one standard error with Satterthwaite's degrees of freedom covers 91%.
+    If the pairs do not vary, one part remains, and if the trainings do not vary, the other. With three trainings it
+    covers 95% or slightly more; one standard error with Satterthwaite's degrees of freedom covers 91%.
 
     Parameters
     ----------
     draws
-        (R,) the mean over the trainings in R resamples of the pairs: 1.96 standard deviations
+        (R,) the mean over the trainings in R resamples of the pairs; their part is 1.96 standard deviations
     trainings
-        (S,) the value of each training: the half-width of Student's t interval. Several where trainings of one kind are
-        compared with trainings of another; one training alone adds nothing, and the interval says so
+        (S,) the value of each training; their part is the half-width of Student's t interval. Pass several arrays to
+        compare trainings of different kinds; a single training adds nothing, and the interval says so
     """
     intervals = [t_interval(each) for each in trainings if len(each) > 1]
     of_pairs = stats.norm.ppf((1 + LEVEL) / 2) * np.nanstd(draws, ddof=1)
@@ -453,19 +453,19 @@ def correlations_with(scores: np.ndarray, target: np.ndarray) -> Statistic:
 
 
 def means_of(values: np.ndarray) -> Statistic:
-    """For `over_trainings`: the mean of each training's values, (S, N), such as right or wrong; NaN is left out."""
+    """For `over_trainings`: the mean of each training's values, (S, N), such as right or wrong; NaN is ignored."""
     known = np.isfinite(values)
     filled = np.where(known, values, 0.0)
 
     def statistic(rows: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):  # nothing is known of these rows: NaN
+        with np.errstate(invalid="ignore"):  # no values in these rows: NaN
             return filled[:, rows].sum(axis=1) / known[:, rows].sum(axis=1)
 
     return statistic
 
 
 def gaps_between(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> Statistic:
-    """For `over_trainings`: the mean of each training's values, (S, N), where ``one`` (S, N) is True, minus their mean
-    where ``other`` is."""
+    """For `over_trainings`: the mean of each training's values, (S, N), where ``one`` (S, N) is True, minus the mean
+    where ``other`` is True."""
     first, second = (means_of(np.where(chosen, values, np.nan)) for chosen in (one, other))
     return lambda rows: first(rows) - second(rows)

@@ -1,19 +1,19 @@
-"""Where a run's arrays live, and every setting that decides what a run is (`RunSpec`).
+"""The store of training runs: their arrays on disk, and the settings that identify a run (`RunSpec`).
 
-A run's folder is declared first, filled epoch by epoch, and marked done last::
+A run's folder is created first, filled epoch by epoch, and marked done last::
 
-    spec.json         the settings, compared with the asked ones before anything is touched
+    spec.json         the settings, compared with the requested ones before anything is changed
     <name>.npy        one memory-mapped array for each declared name, e.g. logits (E, N, C)
-    done.npy          one bit an epoch, set only after the epoch's arrays and checkpoint are on disk
-    checksums.json    digests of arrays and weights, written when the last bit is set, verified at every later use
-    log.jsonl         one row an epoch
+    done.npy          one bit per epoch, set only after the epoch's arrays and checkpoint are on disk
+    checksums.json    digests of arrays and weights, written with the last bit, verified at every later use
+    log.jsonl         one row per epoch
     about.json        package versions, code revision, device, seconds
 
-Killed at any moment, the folder stays readable, and the same call continues at the first epoch that is not done. A file
-that cannot be read, or does not hold what was written, is a `StoreError` that names it and says what to delete.
+After a kill at any moment the folder is readable, and the same call continues at the first unfinished epoch. A file
+that cannot be read, or was changed, raises a `StoreError` that names it and says what to delete.
 
-A readable id follows from the settings. Two runs with equal specs on equal data are the same run, and the store finds
-the finished one by its id.
+The settings give a readable id. Runs with equal specs on equal data are the same run, and the store finds a finished
+one by its id.
 """
 
 import contextlib
@@ -41,21 +41,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from nli_lib import paths
 from nli_lib.errors import UserError
 
-DRAFT = ".nli-draft"  # held as long as a draft is written; where nobody holds it, its process was killed
+DRAFT = ".nli-draft"  # locked while a draft is written; an unlocked one belongs to a killed process
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "pandas", "scikit-learn", "sentence-transformers")
 
 Arrays = Mapping[str, tuple[tuple[int, ...], str]]  # name -> shape, dtype
 
 
 class StoreError(UserError, RuntimeError):
-    """The store cannot give or take what was asked of it; the message names the file or field and what to do."""
+    """The store cannot read or write something; the message names the file or field and what to do."""
 
 
 @contextlib.contextmanager
 def reading(path: Path, cure: str) -> Iterator[None]:
-    """Turn whatever goes wrong in the block that reads `path` into a `StoreError` that names it and ends in `cure`.
+    """Turn any error in a block that reads `path` into a `StoreError` that names it and ends in `cure`.
 
-    The cause's own words are left out: on a damaged file torch and numpy advise to switch their safeguards off.
+    The original message is left out: for a damaged file, torch and numpy advise switching off their safeguards.
     """
     try:
         yield
@@ -74,7 +74,7 @@ def _writing(path: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        # torch hides the system's error behind one of its own, and libraries in Rust tell it in words
+        # torch wraps the system's error, and libraries in Rust put it into their message
         told = re.search(r"\(os error (\d+)\)", str(error))
         numbers = [int(told[1])] if told else [getattr(each, "errno", None) for each in (error, error.__context__)]
         no_room = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
@@ -86,7 +86,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A path for a new file or folder that takes the place of `path` when the block ends well, and vanishes if not."""
+    """Yield a path for a new file or folder that replaces `path` if the block succeeds, and is removed if it fails."""
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,23 +103,24 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def draft_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path`, locked as long as the block runs, and then removed; first those of killed processes."""
+    """Yield a folder next to `path`, locked during the block and then removed; folders of killed processes are removed
+    first."""
     _clear(path.parent)
     while True:
         folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
         lock = FileLock(folder / DRAFT)
-        with contextlib.suppress(FileNotFoundError):  # another process cleared it away before it was locked
+        with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
             lock.acquire()
             break
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; else _clear might make it anew
+        shutil.rmtree(folder, ignore_errors=True)  # before the lock is released; otherwise _clear might create it again
         lock.release()
 
 
 def _clear(folder: Path) -> None:
-    """Remove the drafts in a folder that were left behind by processes that were killed."""
+    """Remove the drafts of killed processes from a folder."""
     for lock in folder.glob(f".*/{DRAFT}"):
         with contextlib.suppress(OSError), FileLock(lock, blocking=False):  # OSError: it is being written
             shutil.rmtree(lock.parent, ignore_errors=True)
@@ -127,12 +128,12 @@ def _clear(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path, what: str, name: str = "") -> Iterator[None]:
-    """Work on a folder, or on its part `name`, as the only process; a second one says so and waits.
+    """Work on a folder, or on its part `name`, as the only process; a second process prints a message and waits.
 
     Parameters
     ----------
     what
-        "this run": what a message calls it
+        name in messages: "this run"
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -154,14 +155,14 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write an array into a file, whole or not at all."""
-    # "w+b": into one that is open for nothing but writing numpy writes by itself, and a full disk cuts it in silence
+    """Write an array into a file, completely or not at all."""
+    # "w+b": numpy writes directly into a write-only file, and a full disk then cuts it silently
     with atomic(path) as draft, draft.open("w+b") as file:
         np.save(file, array)
 
 
 def revision() -> str:
-    """The commit of the code that runs, with "+changes" when tracked files differ from it; "unknown" outside git."""
+    """The commit of the running code, with "+changes" if tracked files differ from it; "unknown" outside git."""
     described = ("describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+changes")
     words = ("git", "-C", str(Path(__file__).parent), *described)
     with contextlib.suppress(OSError):  # no git
@@ -170,7 +171,7 @@ def revision() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Python, platform, code revision and the versions of the packages that decide numbers."""
+    """Python, platform, code revision and the versions of packages that affect numbers."""
     system = f"{platform.system()} {platform.machine()}"
     versions = {"python": platform.python_version(), "platform": system, "revision": revision()}
     for package in PACKAGES:
@@ -184,7 +185,7 @@ def now() -> str:
 
 
 def device() -> str:
-    """What computed: the CUDA device's name where torch uses one, else the CPU and how many of its cores."""
+    """Name of the computing device: the CUDA device if torch uses one, else the CPU and the number of its cores."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         return torch.cuda.get_device_name()
@@ -194,28 +195,28 @@ def device() -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _checksum(path: Path, size: int, modified: int) -> str:
-    """Of a file's content; a file that was not changed since is not read again."""
+    """Digest of a file's content; an unchanged file is not read again."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 class RunFolder:
-    """One run on disk. Open it with `open_run`, which holds the lock."""
+    """A run on disk. Open it with `open_run`, which holds the lock."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """To read the folder's file `name` in: see `reading`."""
+        """Context for reading the folder's file `name`: see `reading`."""
         return reading(self.path / name, f"delete the folder {self.path} to train this run again")
 
     @property
     def checkpoint(self) -> Path:
-        """Where the training loop keeps its state between epochs."""
+        """Path of the training loop's state between epochs."""
         return self.path / "checkpoint.pt"
 
     def read_json(self, name: str) -> dict:
-        """What the folder's file `name` says."""
+        """Read the folder's JSON file `name`."""
         with self.reading(name):
             return dict(json.loads((self.path / name).read_text(encoding="utf-8")))
 
@@ -226,7 +227,7 @@ class RunFolder:
 
     @property
     def done(self) -> np.ndarray:
-        """(E,) bool: which epochs are complete."""
+        """(E,) bool, True for completed epochs."""
         with self.reading("done.npy"):
             return np.load(self.path / "done.npy").astype(bool, casting="no")
 
@@ -250,7 +251,7 @@ class RunFolder:
         return checksums
 
     def verify(self, part: Literal["arrays", "model", "models"]) -> None:
-        """Raise `StoreError` where a file of a finished run is not what was written; older runs have no checksums."""
+        """Raise `StoreError` if a file of a finished run was changed; older runs have no checksums."""
         if (self.path / "checksums.json").exists():
             for name, written in self.read_json("checksums.json").get(part, {}).items():
                 if self._checksums([self.path / name]) != {name: written}:
@@ -261,14 +262,14 @@ class RunFolder:
 
     @property
     def log(self) -> list[dict]:
-        """The row of each epoch logged so far, in order."""
+        """The rows of the epochs logged so far, in order."""
         path = self.path / "log.jsonl"
         with self.reading(path.name):
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             return [json.loads(line) for line in lines]
 
     def add_log(self, row: Mapping) -> None:
-        """Log one epoch's row; an epoch done again after a kill replaces its earlier row."""
+        """Log one epoch's row; an epoch repeated after a kill replaces its earlier row."""
         rows = [old for old in self.log if old["epoch"] < row["epoch"]] + [dict(row)]
         with atomic(self.path / "log.jsonl") as draft:
             draft.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
@@ -278,10 +279,9 @@ class RunFolder:
 
 
 def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
-    """Compare what is stored with what is asked for, and a finished run with its checksums.
+    """Compare stored with requested settings, and a finished run with its checksums.
 
-    A setting that one side does not know counts as its default. `content` is not compared: what it stands for is, as
-    `corpus_digest`.
+    A setting that one side does not have counts as its default. `content` is not compared, because `corpus_digest` is.
     """
     stored = folder.read_json("spec.json")
     for field in sorted((stored.keys() | spec.keys()) - {"content"}):
@@ -300,23 +300,23 @@ def _check(folder: RunFolder, spec: Mapping, arrays: Arrays) -> None:
 
 @contextlib.contextmanager
 def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterator[RunFolder]:
-    """Open a run's folder for writing, alone: create it, or compare `spec` with the stored one and continue.
+    """Open a run's folder for exclusive writing: create it, or compare `spec` with the stored one and continue.
 
     `arrays` maps a name to (shape, dtype); `steps` is the number of done bits (epochs). A second process that opens the
-    same folder says so and waits. Raises `StoreError` when the specs differ (it names the field), when a file is
-    damaged, and when the folder cannot be written.
+    same folder prints a message and waits. Raises `StoreError` if the specs differ (naming the field), if a file is
+    damaged, or if the folder cannot be written.
     """
     folder = RunFolder(path)
-    spec = json.loads(json.dumps(dict(spec)))  # as it will be read back: tuples become lists
+    spec = json.loads(json.dumps(dict(spec)))  # the form in which it is read back: tuples become lists
     arrays = {**arrays, "done": ((steps,), "bool")}
     with alone(folder.path, "this run"), _writing(folder.path):
         _clear(folder.path)
         if (folder.path / "spec.json").exists():
             _check(folder, spec, arrays)
-        else:  # spec.json comes last, so what lies in a folder without one counts for nothing
+        else:  # spec.json is written last, so a folder without one is ignored
             folder.checkpoint.unlink(missing_ok=True)
             for name, (shape, dtype) in arrays.items():
-                # all bytes written: a sparse file would find the disk full later
+                # all bytes are written: with a sparse file a full disk would be noticed too late
                 write_array(folder.path / f"{name}.npy", np.zeros(shape, dtype))
             write_json(folder.path / "spec.json", spec)
         yield folder
@@ -326,8 +326,8 @@ def open_run(path: Path, spec: Mapping, arrays: Arrays, *, steps: int) -> Iterat
 
 
 View = Literal["pair", "hypothesis", "premise"]
-LONGEST_ID = 200  # bytes; file systems take names of 255, and drafts and locks add to ours
-RUN = "run:"  # `model="run:<id>"` starts from the model of another run in the store, wherever the store lies
+LONGEST_ID = 200  # bytes; file systems allow names of 255, and drafts and locks have longer names
+RUN = "run:"  # `model="run:<id>"` starts from the model of another run in the store, wherever it is
 
 
 class RunSpec(BaseModel):
@@ -337,51 +337,51 @@ class RunSpec(BaseModel):
     weight decay 0.1 (none on bias and LayerNorm), linear decay after a warm-up of 6% of the steps, gradients clipped
     at norm 1, at most 128 word pieces. `study.dial` holds what the other papers change.
 
-    The id depends only on the fields that differ from their defaults, so a new field changes no id as long as its
-    default is what was done before. A default must therefore never change.
+    The id depends only on fields that differ from their defaults, so a new field changes no id as long as its default
+    is the previous behaviour. A default must therefore never change.
 
     Raises
     ------
     ValueError
-        (pydantic's `ValidationError`) naming the field for unknown, mistyped and impossible settings.
+        (pydantic's `ValidationError`) For unknown, mistyped and impossible settings, naming the field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    corpus: str  # its name, or the path of a user's own file
-    content: str | None = None  # digest of a user's own file: a corrected file is another corpus
+    corpus: str  # name, or path of a user's file
+    content: str | None = None  # digest of a user's file: a corrected file is another corpus
     split: str = "train"
-    limit: int | None = Field(None, ge=1)  # seeded sample of so many rows; None takes all
+    limit: int | None = Field(None, ge=1)  # size of a seeded sample; None takes all
     subset: str = "all"  # name of the selection that was kept; part of the run's identity
     view: View = "pair"
     model: str = "roberta-large"  # offline name, hub id, local folder or "run:<id>" of an encoder
-    objective: str = "classify"  # name of what is learnt, see `learn.fit`
-    epochs: int = Field(5, ge=1)  # at most so many where `patience` is given
+    objective: str = "classify"  # name of the objective, see `learn.fit`
+    epochs: int = Field(5, ge=1)  # the maximum if `patience` is given
     batch_size: int = Field(32, ge=1)
     learning_rate: float = Field(1e-5, gt=0)
-    schedule: Literal["linear", "constant"] = "linear"  # after the warm-up: down to 0, or as it is
+    schedule: Literal["linear", "constant"] = "linear"  # after the warm-up: down to 0, or constant
     warmup: float = Field(0.06, ge=0, lt=1)  # share of all steps
     warmup_steps: int | None = Field(None, ge=0)  # warm-up in steps; replaces the share `warmup`
     weight_decay: float = Field(0.1, ge=0)
     epsilon: float = Field(1e-8, gt=0)  # AdamW's epsilon
     clip: float | None = Field(1.0, gt=0)  # largest gradient norm; None clips nothing
-    patience: int | None = Field(None, ge=1)  # stop after so many epochs without a better `watch`
-    watch: Literal["accuracy", "loss"] = "accuracy"  # what `patience` watches on `validation`
+    patience: int | None = Field(None, ge=1)  # stop after this number of epochs without a better `watch`
+    watch: Literal["accuracy", "loss"] = "accuracy"  # the value that `patience` watches on `validation`
     validation: str = "validation"  # name of the split that `patience` watches
     max_length: int = Field(128, ge=8)  # word pieces; longer examples are cut
     precision: Literal["bf16", "fp32"] = "bf16"
-    # when the logits of an epoch are recorded: "eval", in an evaluation pass after the epoch (WANLI and the difficulty
-    # paper), or "train", in the training pass itself with dropout on (cartography)
+    # time of recording the logits of an epoch: "eval", in an evaluation pass after it (WANLI and the difficulty paper),
+    # or "train", in the training pass, with dropout on (cartography)
     capture: Literal["eval", "train"] = "eval"
-    record: Literal["every", "last"] = "every"  # of which epochs the logits are recorded
+    record: Literal["every", "last"] = "every"  # epochs with recorded logits
     seed: int = Field(0, ge=0)
     models: Literal["last", "all"] = "last"  # "all" keeps the model of every epoch, for `learn.predict.predict_epochs`
 
     @property
     def id(self) -> str:
-        """A name a person can read in a folder listing, ending in a digest of every field that is not at its default.
+        """A readable name of a folder, ending in a digest of every field that is not at its default.
 
-        At most `LONGEST_ID` bytes: the readable part is cut where it is longer.
+        At most `LONGEST_ID` bytes: a longer readable part is cut.
         """
         model = "model" if self.model.startswith(RUN) else Path(self.model).name
         words = (Path(self.corpus).name, self.split, str(self.limit or "all"), self.subset, self.view, model)

@@ -1,12 +1,12 @@
-"""Tables on disk: every csv that is written, and the tidy tables between a notebook's measuring and showing half.
+"""Tables on disk: every csv, and the tidy tables between a notebook's measuring and showing half.
 
-A csv is read by spreadsheets as nothing but text and numbers, and by `read_csv` as it was. Each text is quoted, because
-Python's own writer leaves a bare carriage return unquoted, which starts a new record. A text that a spreadsheet would
-run as a formula gets an apostrophe in front, also where a spreadsheet that parts fields at another sign would see the
-beginning of a field. Numbers stand as they are.
+A csv contains only text and numbers for a spreadsheet, and `read_csv` restores the original. Each text is quoted,
+because Python's writer leaves a bare carriage return unquoted, which starts a new record. A text that a spreadsheet
+would run as a formula gets an apostrophe in front, also where a spreadsheet with another separator would see the
+beginning of a field. Numbers are written unchanged.
 
-A recorded table (`write_table`) is small enough for git (1 MB) and written whole or not at all: csv up to 20,000 rows,
-so that a change can be read in a diff, and parquet beyond.
+A recorded table (`write_table`) is small enough for git (1 MB) and written completely or not at all: csv up to 20,000
+rows, so that changes can be read in a diff, and parquet beyond.
 """
 
 import csv
@@ -21,11 +21,11 @@ from pandas.api.types import is_numeric_dtype
 
 from nli_lib.store import StoreError, atomic
 
-_PARTS = r",;\t\r\n"  # what may end a field or a record
-# what a spreadsheet may pass over in front of a formula: quotes, blanks, signs that nobody sees
+_PARTS = r",;\t\r\n"  # characters that may end a field or a record
+# characters that a spreadsheet may skip before a formula: quotes, blanks, invisible ones
 _UNSEEN = r'["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f'
 _UNSEEN += r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]"
-_SIGNS = r"[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"  # with their small and full-width forms
+_SIGNS = r"[-=+@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"  # including their small and full-width forms
 _NUMBER = r"\A[-+](?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z"
 _RUN = f"'*{_UNSEEN}*{_SIGNS}"
 _GUARD = re.compile(rf"(?:\A|(?<=[{_PARTS}]))(?!{_NUMBER})(?={_RUN})|\A(?='*[\t\r\n])")
@@ -33,13 +33,13 @@ _GUARDED = re.compile(rf"(?:\A|(?<=[{_PARTS}]))'(?={_RUN})|\A'(?='*[\t\r\n])")
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """A table as the text of a csv without its index, fields parted by commas; what is missing is an empty field."""
+    """Convert a table to the text of a csv without its index, separated by commas; missing values are empty fields."""
     fields = []
     for name, column in table.items():
         texts = column.astype(str) if is_numeric_dtype(column) else column.astype(object).map(_field)
         fields.append([_field(name), *texts.where(column.notna(), "")])
     rows = (",".join(row) for row in zip(*fields, strict=True))
-    return "".join(f"{row}\n" if row else '""\n' for row in rows)  # an empty line would be no record
+    return "".join(f"{row}\n" if row else '""\n' for row in rows)  # an empty line would not be a record
 
 
 def _field(value: object) -> str:
@@ -49,16 +49,16 @@ def _field(value: object) -> str:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> Path:
-    """Write a table as a csv (`as_csv`), whole or not at all; the path."""
+    """Write a table as a csv (`as_csv`), completely or not at all; return the path."""
     with atomic(path) as draft:
         draft.write_text(as_csv(table), encoding="utf-8", newline="")
     return path
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """A csv as `write_csv` and spreadsheets leave it, every field a text and "" where it is empty.
+    """Read a csv from `write_csv` or a spreadsheet; every field is a text, "" if it is empty.
 
-    Fields may be parted by commas, semicolons or tabs, whichever its first line has most of. Raises `StoreError`.
+    Fields may be separated by commas, semicolons or tabs, whichever occurs most in the first line. Raises `StoreError`.
     """
     try:
         with path.open(encoding="utf-8-sig") as lines:
@@ -70,7 +70,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def unguarded(table: pd.DataFrame) -> pd.DataFrame:
-    """A table as it was before its texts and names of columns were written by `as_csv`."""
+    """Undo `as_csv`'s changes to texts and names of columns."""
     texts = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(_plain, na_action="ignore"))
     return texts.rename(columns=_plain)
 
@@ -87,10 +87,10 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def write_table(table: pd.DataFrame, stem: Path) -> Path:
-    """Write `stem`.csv, or `stem`.parquet when the table is long or too large as text; the path that was written.
+    """Write `stem`.csv, or `stem`.parquet if the table is long or too large as text; return the path.
 
-    A meaningful index (any but 0, 1, 2, ...) becomes columns. A csv of the same fields that are quoted otherwise stays
-    as it is, and so do the records that name its digest. Raises `StoreError` when even parquet is over 1 MB.
+    A meaningful index (any except 0, 1, 2, ...) becomes columns. An existing csv with the same fields in other quotes
+    is kept, so that records with its digest remain valid. Raises `StoreError` if even parquet is over 1 MB.
     """
     if not isinstance(table.index, pd.RangeIndex):
         table = table.reset_index()
@@ -123,7 +123,7 @@ def find_table(stem: Path) -> Path | None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A recorded table. Only an empty field is missing: "NA", "null" and "None" are words that may stand in it."""
+    """Read a recorded table. Only an empty field is missing: "NA", "null" and "None" are ordinary words."""
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     return unguarded(pd.read_csv(path, keep_default_na=False, na_values=[""]))

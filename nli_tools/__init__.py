@@ -1,8 +1,7 @@
-"""Tools for a corpus of one's own: the commands of `nli-study` that take one, and what other tools make and take.
+"""Tools for a user's corpus: the commands of `nli-study` that take one, and exchange with other tools.
 
-The names here read and write the files and objects of other tools, and explore a corpus in a notebook.
-
-Nothing here imports torch before it is asked for `RecordLogits`.
+The names here read and write other tools' files and objects, and explore a corpus in a notebook. Only `RecordLogits`
+imports torch.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m nli_tools` is `nli-study`."""
+"""`python -m nli_tools`: the same as `nli-study`."""
 
 from nli_tools.commands import main
 

@@ -1,21 +1,21 @@
-"""What an audit measures of a corpus: repeated pairs, leakage, the hypothesis alone, features, the z-filter::
+"""The measurements of an audit: repeated pairs, leakage, the hypothesis alone, features, the z-filter::
 
-    found = audit(corpus, test)                             # every number of the page, each with interval and unit
-    values = comparable(corpus)                             # those that are compared between corpora, without intervals
-    beside = reference(corpus.classes, len(corpus))         # what SNLI, MultiNLI and WANLI show at that size
+    found = audit(corpus, test)                             # every number of the page, with interval and unit
+    values = comparable(corpus)                             # those for comparisons between corpora, without intervals
+    others = reference(corpus.classes, len(corpus))         # SNLI, MultiNLI and WANLI at that size
 
-No network is trained. Functions at the end put numbers and features into plain English.
+No network is trained. The functions at the end format numbers and features for readers.
 
 Notes
 -----
 z compares a label's share among the pairs of a feature with its share in the corpus (`z_over_shares`), so that an
-unequal label balance does not make every frequent word stand out; the z-filter compares with one over the number of
-labels, as its paper does.
+unequal label balance does not give every frequent word a large z; the z-filter compares with one over the number of
+labels, as in its paper.
 
-z grows with the square root of n; what a filter drops and what a model of n-grams learns also depend on n: a figure of
-one corpus can be read beside that of another at equal size alone. `audit_curves.csv` holds numbers only, curves over
-the number of pairs; it was made by `benchmarks/audit_curves.py` from the official development and test sets of SNLI and
-MultiNLI and a public sample of WANLI's training set.
+z grows with the square root of n, and the share that a filter drops and the accuracy of a model of n-grams also depend
+on n, so figures of two corpora can be compared only at equal size. `audit_curves.csv` has only numbers, curves over the
+number of pairs; `benchmarks/audit_curves.py` made it from the official development and test sets of SNLI and MultiNLI
+and a public sample of WANLI's training set.
 """
 
 import re
@@ -51,19 +51,19 @@ class Figure(NamedTuple):
     unit: str = SHARE
 
     def as_json(self) -> dict[str, object]:
-        """Plain values; an end that is not known is None."""
+        """Plain values; an unknown end is None."""
         known = self.estimate._asdict()
         ends = {name: float(known[name]) if np.isfinite(known[name]) else None for name in ("value", "low", "high")}
         return {**ends, "unit": self.unit, "n": int(known["n"]), "over": known["over"]}
 
 
 def bounded(share: Estimate) -> Figure:
-    """A share, whose interval ends at 0 and 1."""
+    """Make a figure of a share, with its interval cut at 0 and 1."""
     return Figure(share._replace(low=max(0.0, share.low), high=min(1.0, share.high)))
 
 
 def sample_premises(corpus: Corpus, most: int, seed: int = 0) -> NDArray[np.int64]:
-    """Positions of ``most`` pairs, ascending, whole premises in random order (the last may be cut); all where fewer."""
+    """Positions of up to ``most`` pairs, ascending, drawn as whole premises in random order (the last may be cut)."""
     if len(corpus) <= most:
         return np.arange(len(corpus))
     code = pd.factorize(corpus.premise)[0]
@@ -86,14 +86,14 @@ def counted(corpus: Corpus) -> dict[str, Figure]:
 
 
 def repeated(corpus: Corpus) -> dict[str, Figure]:
-    """What stands in a corpus more than once; letter case, ASCII punctuation and blanks do not count.
+    """Repetitions in a corpus; letter case, ASCII punctuation and blanks are ignored.
 
     majority
         the most frequent label
     duplicates
         pairs that repeat an earlier one
     conflicts
-        pairs that stand there with more than one label, all of them counted
+        pairs that occur with more than one label, all of them counted
     hypotheses
         hypotheses that repeat an earlier one
     """
@@ -112,7 +112,7 @@ def repeated(corpus: Corpus) -> dict[str, Figure]:
 
 
 def leakage(corpus: Corpus, test: Corpus) -> dict[str, Figure]:
-    """Shares of a test set's pairs whose pair, premise or hypothesis stands anywhere in the corpus; compared as in
+    """Shares of a test set's pairs with a pair, premise or hypothesis that also occurs in the corpus; compared as in
     `repeated`."""
     (own, own_hypothesis), (pair, hypothesis) = _keys(corpus), _keys(test)
     premises = folded(corpus.premise), folded(test.premise)
@@ -125,19 +125,19 @@ def leakage(corpus: Corpus, test: Corpus) -> dict[str, Figure]:
 
 
 def stand_in(test: Corpus, corpus: Corpus) -> NDArray[np.bool_]:
-    """(N,) which pairs of a test set stand in a corpus; compared as in `repeated`."""
+    """(N,) bool, True for pairs of a test set that also occur in a corpus; compared as in `repeated`."""
     return np.isin(_keys(test)[0], _keys(corpus)[0])
 
 
 def _keys(corpus: Corpus) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Hashes (N,) of the folded pairs and of the folded hypotheses; 64 bits, so that millions do not collide."""
+    """Hashes (N,) of folded pairs and of folded hypotheses; 64 bits, so that millions do not collide."""
     premise, hypothesis = (folded(getattr(corpus, side)) for side in SIDES)
     return premise * np.uint64(0x9E3779B97F4A7C15) + hypothesis, hypothesis
 
 
 def folded(texts: ArrayLike) -> NDArray[np.uint64]:
-    """Hashes (N,) of texts, equal where they are so without letter case, ASCII punctuation and runs of blanks; those
-    written without blanks, without any punctuation."""
+    """Hashes (N,) of texts, equal for texts that are equal without letter case, ASCII punctuation and runs of blanks;
+    for texts written without blanks, without any punctuation."""
     column = pc.utf8_lower(features.spaced(texts))
     column = pc.replace_substring_regex(column, features.ASCII_PUNCTUATION, "")
     column = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"\s+", " "))
@@ -145,25 +145,25 @@ def folded(texts: ArrayLike) -> NDArray[np.uint64]:
 
 
 def exact(count: float, n: int) -> Estimate:
-    """A count: its interval is itself."""
+    """Make an estimate of a count; the interval is the count."""
     return Estimate(float(count), float(count), float(count), int(n), over="counted, nothing drawn")
 
 
 # ---------------------------------------------------------------- audit features
 
 
-TOP = 20  # features a label
+TOP = 20  # features for each label
 
 
 def z_over_shares(counts: ArrayLike) -> NDArray[np.float64]:
-    """z (V, C) from counts by label (V, C) that include the null feature's: how far a label's share among the pairs of
-    a feature lies above its share in the corpus, in standard errors; -inf where a feature never occurs.
+    """z (V, C) from counts by label (V, C), including the null feature's: a label's share among the pairs of a feature
+    minus its share in the corpus, in standard errors; -inf if a feature never occurs.
 
     Notes
     -----
-    Formula: (count - n s) / sqrt(n s (1 - s)), s the share of the label, from the feature that every pair has.
+    Formula: (count - n s) / sqrt(n s (1 - s)), s the share of the label, from the null feature, which every pair has.
 
-    *Departures*: Gardner et al. (2021) and the z-filter paper take one over the number of labels for s.
+    *Departures*: Gardner et al. (2021) and the z-filter paper use one over the number of labels as s.
     """
     counts = np.asarray(counts, dtype=np.float64)
     n = counts.sum(axis=1, keepdims=True)
@@ -178,7 +178,7 @@ def above_share(z: NDArray, columns: NDArray[np.bool_]) -> float:
 
 
 def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: int, seed: int = 0) -> dict[str, Figure]:
-    """How far features stand out, and how far they do in copies whose labels are shuffled within each premise.
+    """Strength of features, and the same in copies with labels shuffled within each premise.
 
     above, by chance
         share of (hypothesis n-gram, label) above the uncorrected .01 line, and in the shuffled copies
@@ -189,7 +189,7 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
     columns = often & (features.side_of(table.names) == "hypothesis")
     n, classes = len(corpus), len(corpus.classes)
     premises = pd.factorize(corpus.premise)[0]
-    # the null feature stays, by which z knows the shares of the labels
+    # the null feature is kept, because z takes the label shares from it
     shown = np.flatnonzero(columns | (table.names == "null"))
     part, chosen = table.matrix[:, shown], columns[shown]
 
@@ -212,20 +212,21 @@ def beyond_chance(table: Features, counts: NDArray, corpus: Corpus, *, copies: i
 
 
 def top_table(table: Features, counts: NDArray, corpus: Corpus) -> pd.DataFrame:
-    """The features of highest z for each label: label (name), rank, feature, n, share with low and high over premises,
-    base (the label's share in the corpus), z with z_low and z_high, z_paper (over one over the number of labels), first
-    (the row of the first pair that has it).
+    """The features with the highest z for each label: label (name), rank, feature, n, share with low and high over
+    premises, base (the label's share in the corpus), z with z_low and z_high, z_paper (against one over the number of
+    labels), first (the row of the first pair that has it).
 
-    Of nested features, such as the lengths below 5 and below 6, the one of highest z; of those that 20 pairs have.
+    Only features of at least 20 pairs; of nested ones, such as the lengths below 5 and below 6, only the one with the
+    highest z.
     """
     z, n, chance = z_over_shares(counts), counts.sum(axis=1), 1 / len(corpus.classes)
-    # without what tells nested features of one family apart
+    # without the part that distinguishes nested features of one family
     family = pd.Series(table.names).str.replace(r"(?<=[<>]) .*|(?<=len-ratio) .*", "", regex=True).to_numpy(object)
     base, premises, rows = counts[n.argmax()] / n.max(), pd.factorize(corpus.premise)[0], []
     columns = table.matrix.tocsc()
     ranked = np.flatnonzero((n >= OFTEN) & (table.names != "null"))
     for label, name in enumerate(corpus.classes):
-        # more than are shown, since families are thinned out; of equal z the more frequent one, then by name
+        # more than are shown, because families are thinned out; of equal z the more frequent one, then by name
         near = ranked[np.argsort(-z[ranked, label], kind="stable")[: 10 * TOP]]
         near = near[np.lexsort((table.names[near].astype(str), -n[near], -z[near, label]))]
         near = near[z[near, label] > 0]
@@ -247,20 +248,20 @@ def top_table(table: Features, counts: NDArray, corpus: Corpus) -> pd.DataFrame:
 # ---------------------------------------------------------------- audit
 
 
-FEATURES_OF = 1_000_000  # pairs; of a larger corpus, features and z-filter are those of a sample of whole premises
-HYPOTHESES_OF = 50_000  # pairs on which the hypothesis-only model is cross-fitted, at most
-LARGE = 100_000  # pairs from where on fewer copies and orders are computed
+FEATURES_OF = 1_000_000  # pairs; for a larger corpus, features and z-filter use a sample of whole premises
+HYPOTHESES_OF = 50_000  # largest number of pairs for cross-fitting the hypothesis-only model
+LARGE = 100_000  # number of pairs above which fewer copies and orders are computed
 COPIES, ORDERS = (50, 20), (5, 3)  # up to LARGE pairs, and beyond
 FOLDS, K = 5, 20
-FEW_WORDS, LONG = 2, 20  # words of a hypothesis of more than so many characters that hardly are words
+FEW_WORDS, LONG = 2, 20  # a hypothesis of so few words with more than so many characters hardly has real words
 
 Stage = Callable[[str], AbstractContextManager]
 
 
 class Audit(NamedTuple):
-    """figures: name -> Figure; top: features of each label, best first (`top_table`); reasons: features by which the
-    z-filter drops most (`Filtered.by_feature`); kept: what the filter keeps of `featured`, the pairs whose features
-    were counted; notes: what was measured on a part only, in words."""
+    """Results of an audit. figures: name -> Figure; top: features of each label, best first (`top_table`); reasons:
+    features for which the z-filter drops the most pairs (`Filtered.by_feature`); kept: the filter's output from
+    `featured`, the pairs with counted features; notes: texts on measurements of a part of the corpus."""
 
     figures: dict[str, Figure]
     top: pd.DataFrame
@@ -271,9 +272,9 @@ class Audit(NamedTuple):
 
 
 def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: Stage = nullcontext) -> Audit:
-    """Everything that the page shows of one corpus, and of a test file what the corpus holds of it.
+    """Make every measurement of the page for a corpus, and of leakage to a test file.
 
-    stage(name) is entered before each step, for a display of progress.
+    stage(name) is entered before each step, to display progress.
     """
     notes = []
 
@@ -301,7 +302,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
     with stage("hypothesis alone"):
         _, part = part_of(HYPOTHESES_OF, "The hypothesis-only model is fitted to")
         found |= hypothesis_alone(part, seed)
-        if found["gain"].estimate.over == OVER:  # premises alone
+        if found["gain"].estimate.over == OVER:  # only premises
             notes.append(
                 "Too many pairs share their hypothesis to keep equal hypotheses in one fold. So the model may only "
                 "remember the label of a hypothesis that it has seen with another premise."
@@ -311,7 +312,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
         table = features.features_in_shards(part.premise, part.hypothesis)
         counts = features.z_statistics(table.matrix, part.labels, len(corpus.classes)).counts
         top = top_table(table, counts, part)
-        # the highest z of any feature and label, with the interval of that feature, which was picked for it
+        # the highest z of any feature and label, with the interval of that feature, although it was selected for its z
         best = (np.nan,) * 3 if top.empty else top.loc[top["z"].idxmax(), ["z", "z_low", "z_high"]].astype(float)
         found["highest z"] = Figure(Estimate(*best, len(part), over="pairs" if top.empty else OVER), Z)
     with stage("chance"):
@@ -323,7 +324,7 @@ def audit(corpus: Corpus, test: Corpus | None = None, *, seed: int = 0, stage: S
 
 
 def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
-    """The numbers by which an audit compares corpora of one size, by the name they have in `Audit.figures`."""
+    """The numbers for comparisons between corpora of one size, by their names in `Audit.figures`."""
     found = repeated(corpus) | hypothesis_alone(corpus, seed)
     table = features.features_in_shards(corpus.premise, corpus.hypothesis)
     counts = features.z_statistics(table.matrix, corpus.labels, len(corpus.classes)).counts
@@ -336,8 +337,8 @@ def comparable(corpus: Corpus, *, seed: int = 0) -> dict[str, float]:
 
 
 def split(corpus: Corpus) -> dict[str, Figure]:
-    """How the hypotheses fall into words: the shares that are written without blanks and are split into characters, and
-    that are long and all the same one or two words (of a script that `measure.features` does not know, for example)."""
+    """The splitting of hypotheses into words: the share that is written without blanks and split into characters, and
+    the share that is long but has only one or two words (as in a script that `measure.features` does not know)."""
     letters = pd.Series(corpus.hypothesis).str.len().to_numpy()
     unparted = (features.tokenize(corpus.hypothesis).lengths <= FEW_WORDS) & (letters > LONG)
     shares = {"without blanks": features.unspaced(corpus.hypothesis).mean(), "unparted": unparted.mean()}
@@ -345,12 +346,12 @@ def split(corpus: Corpus) -> dict[str, Figure]:
 
 
 def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
-    """Cross-fitted accuracy of n-grams of the hypothesis, how far it lies above the most frequent label, the area under
-    the ROC curve, which does not depend on the label balance, and in which share of its answers the model gives the
-    label that it gives most often.
+    """Results of a cross-fitted model of the hypothesis' n-grams: accuracy, its difference from the most frequent
+    label, the area under the ROC curve, which does not depend on the label balance, and the share of its most frequent
+    answer.
 
-    Nothing that `kept_together` links is both fitted on and predicted, where it makes as many groups as folds. The
-    intervals are over these groups. NaN where a class is too small.
+    Nothing that `kept_together` links is both fitted on and predicted, if that leaves enough groups for the folds.
+    The intervals are over these groups. NaN if a class is too small.
     """
     counts = np.bincount(corpus.labels, minlength=len(corpus.classes))
     groups, hypotheses = kept_together(corpus)
@@ -376,12 +377,12 @@ def hypothesis_alone(corpus: Corpus, seed: int = 0) -> dict[str, Figure]:
 
 
 def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
-    """A number for each pair, (N,), equal for pairs of which none may be fitted on while another is predicted, and
-    whether that holds for equal hypotheses too; texts are compared as in `repeated`.
+    """A group number for each pair, (N,), so that no pair of a group is fitted on while another is predicted, and True
+    if equal hypotheses are always in one group; texts are compared as in `repeated`.
 
-    Pairs are linked by their premise, whose other hypotheses tell which labels it has left, and by their hypothesis,
-    which could be remembered. Where hypotheses link more than a fold's share of the pairs into one group (a few fixed
-    hypotheses beside every premise), premises alone decide.
+    Pairs are linked by their premise, because its other hypotheses show which labels remain, and by their hypothesis,
+    which could be remembered. If hypotheses link more than a fold's share of the pairs into one group (such as a few
+    fixed hypotheses for every premise), only premises count.
     """
     premise, hypothesis = folded(corpus.premise), folded(corpus.hypothesis)
     premises, both = pd.factorize(premise)[0], linked(premise, hypothesis)
@@ -390,13 +391,14 @@ def kept_together(corpus: Corpus) -> tuple[NDArray[np.int64], bool]:
 
 
 def _dropped(table: Features, corpus: Corpus, seed: int) -> tuple[dict[str, Figure], Filtered]:
-    """What the z-filter drops, of all pairs and of each label, mean and range over orders; and what it keeps in one."""
+    """The shares that the z-filter drops, of all pairs and of each label, with mean and range over orders; and its
+    output for one order."""
     orders, found = ORDERS[len(corpus) > LARGE], {}
     filters = [_filtered(table, corpus, order) for order in range(seed, seed + orders)]
     groups = {"dropped": corpus.labels >= 0}
     groups |= {f"dropped: {name}": corpus.labels == label for label, name in enumerate(corpus.classes)}
     for name, mine in groups.items():
-        share = Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pair
+        share = Estimate(np.nan, np.nan, np.nan, 0)  # a class may have no pairs
         if mine.any():
             values = np.array([1 - each.keep[mine].mean() for each in filters])
             share = mean_and_range(values, n=int(mine.sum()), over=f"{orders} orders, range")
@@ -416,15 +418,15 @@ TITLES = {"snli": "SNLI", "mnli": "MultiNLI", "wanli": "WANLI"}
 
 
 def reference(classes: Sequence[str], n: int) -> pd.DataFrame:
-    """Rows corpus, figure, value, low, high (smallest and largest of the draws), at: the figures of the three corpora.
+    """The figures of the three reference corpora: corpus, figure, value, low, high (smallest and largest of the draws),
+    at.
 
     at
-        the number of pairs that they are about: ``n``, or the most that all three curves reach where n is more; of
-        leakage, for which a part of the pairs is the test set, the most that was recorded of that corpus
+        the number of pairs: ``n``, or the largest that all three curves reach if n is larger; for leakage, where a part
+        of the pairs is the test set, the largest that was recorded for that corpus
 
-    Between two recorded sizes a figure is interpolated over log n. There are no rows for classes that were not
-    recorded, nor for a figure below the sizes at which it could be measured. Leakage was recorded for three classes and
-    does not depend on them.
+    Between two recorded sizes a figure is interpolated over log n. There are no rows for unrecorded classes, or for
+    sizes too small to measure a figure. Leakage was recorded for three classes and does not depend on them.
     """
     known = curves()
     name = "/".join(classes)
@@ -448,7 +450,8 @@ def curves() -> pd.DataFrame:
 
 
 def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
-    """A corpus of three classes as one of others: pairs of a class that they lack go, classes that they join join."""
+    """Convert a corpus of three classes to other classes: pairs of missing classes are dropped, merged classes are
+    merged."""
     group = {TWO_WAY: (0, 1, 1), CONTRADICTION_OR_NOT: (0, 0, 1)}.get(tuple(classes))
     group = np.array(group or [classes.index(name) if name in classes else -1 for name in LABELS])
     table = corpus.table.assign(label=group[corpus.labels])
@@ -458,11 +461,11 @@ def with_classes(corpus: Corpus, classes: Sequence[str]) -> Corpus:
 # ---------------------------------------------------------------- audit words
 
 
-ONE_ANSWER = 0.95  # share of a model's answers from where on its accuracy says nothing
+ONE_ANSWER = 0.95  # largest share of one answer at which a model's accuracy still has a meaning
 
 
 def percent(value: float | None) -> str:
-    """A share for reading: one decimal of a percentage, two where that would say 0; "–" where it is not known."""
+    """Format a share as a percentage with one decimal, or two if one would show 0; "–" if it is not known."""
     if value is None or value != value:
         return "–"
     if value == 0 or abs(value) >= 0.0005:
@@ -471,50 +474,50 @@ def percent(value: float | None) -> str:
 
 
 def points(value: float) -> str:
-    """A difference of shares in percentage points, with its sign."""
+    """Format a difference of shares in percentage points, with its sign."""
     return "–" if value != value else f"{unsigned_zero(f'{100 * value:+.1f}')} points".replace("-", "−")
 
 
 def distance(value: float | None) -> str:
-    """A distance in percentage points, without a sign."""
+    """Format a distance in percentage points, without a sign."""
     return "an unknown size" if value is None or value != value else points(value).lstrip("+")
 
 
 def square(value: float) -> str:
-    """An area under the ROC curve for reading."""
+    """Format an area under the ROC curve."""
     return "–" if value is None or value != value else f"{value:.2f}"
 
 
 def z_words(value: float) -> str:
-    """A z-statistic for reading."""
+    """Format a z-statistic."""
     return "–" if not np.isfinite(value) else f"{value:.1f}"
 
 
 def short_points(value: float) -> str:
-    """A difference in percentage points where the unit stands beside it."""
+    """Format a difference in percentage points without the unit, which is next to it."""
     return points(value).removesuffix(" points")
 
 
 def ends(estimate, form=percent) -> str:
-    """The interval in square brackets, "" where there is none."""
+    """Format an interval in square brackets; "" if there is none."""
     low, high = estimate.low, estimate.high
     return "" if low != low or high != high else f"[{form(low).split()[0]}, {form(high)}]"
 
 
 def visible(text: object, most: int = 80) -> str:
-    """A text of the corpus to be shown: cut, with what cannot be printed as its code."""
+    """Prepare a text of the corpus for display: cut, with unprintable characters as codes."""
     text = str(text)
     shown = text if len(text) <= most else text[: most - 1] + "…"
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in shown)
 
 
 def unit(without_blanks: float | None) -> str:
-    """What lengths and overlaps are counted in, by the share of hypotheses that are written without blanks."""
+    """The unit of lengths and overlaps, by the share of hypotheses that are written without blanks."""
     return "characters" if (without_blanks or 0) > 0.5 else "words"
 
 
 def plain(feature: str, unit: str = "words") -> str:
-    """A feature's name in `measure.features` in plain English. unit: what is counted (`unit`)."""
+    """The readable form of a feature's name in `measure.features`. unit: the counted unit (`unit`)."""
     known = {
         "null": "none in particular: every pair",
         "full-lex-overlap": f"all {unit} of the hypothesis in the premise",
@@ -533,6 +536,6 @@ def plain(feature: str, unit: str = "words") -> str:
 
 
 def whose(feature: str, unit: str = "words") -> str:
-    """The pairs that have a feature, as an ending of "the pairs ..."."""
+    """A description of the pairs with a feature, to complete "the pairs ..."."""
     text = plain(feature, unit)
     return f"that have {text}" if text[0] == "“" else f"with {'a ' * text.startswith('hypothesis')}{text}"

@@ -1,14 +1,14 @@
-"""`nli-study audit` and `nli-study card`: one corpus measured without training, as a page, numbers and a section.
+"""`nli-study audit` and `nli-study card`: a corpus measured without training, as a page, as numbers and as a section.
 
 audit.html, audit.json
     the page and its numbers, in the folder of the corpus; nothing else is written
 card.md
     a section for a dataset card
 z_filter.csv
-    where it is asked for: every pair, whether the z-filter keeps it, and why not
+    on request: every pair, with the z-filter's decision and the reason
 
-The page is self-contained and opens from disk. Text of the corpus goes through jinja's escaping alone; the page has no
-script and forbids all requests.
+The page is self-contained and opens from disk. All text of the corpus is escaped by jinja; the page has no script and
+forbids all requests.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ from nli_tools.own_corpus import MIN_ROWS, as_text, digest, read, read_test, rec
 HERE = Path(__file__).parent
 FORMAT = 2  # of audit.json
 COLOURS = yaml.safe_load(Path(nli_lib.__file__).with_name("colours.yaml").read_text(encoding="utf-8"))
-# figure -> what it is called, how it is written
+# figure -> its name and format
 ROWS = {
     "majority": ("Most frequent label", percent),
     "duplicates": ("Rows that repeat an earlier pair", percent),
@@ -56,7 +56,7 @@ ROWS = {
     "above": ("N-grams correlated with a label", percent),
     "dropped": ("Pairs that the z-filter drops", percent),
 }
-# the figures that are drawn over the number of pairs
+# figures drawn over the number of pairs
 CURVES = {
     "gain": "Hypothesis alone above the most frequent label, points",
     "highest z": "Strongest feature, z",
@@ -70,10 +70,11 @@ def as_estimate(figure: Mapping) -> Estimate:
 
 
 def curve_drawing(content: Mapping, figure: str) -> dict:
-    """One figure of the reference corpora over the number of pairs, and one's own: points of an svg, 300 by 190."""
+    """A figure of the reference corpora and of the user's corpus over the number of pairs: points of an svg, 300 by
+    190."""
     known = audit.curves().dropna(subset=["value"])
     known = known[(known["classes"] == "/".join(content["classes"])) & (known["figure"] == figure)]
-    # one's own of the whole corpus, and where that is larger than the curves at their size
+    # the user's figure for the whole corpus and, if that is larger than the curves, at their size
     own = [part[figure] for part in (content["figures"], content["own figures at that size"]) if figure in part]
     own = [(each["n"], as_estimate(each)) for each in own if each["value"] is not None and each["n"] > 0]
     sizes = np.array([*known["n"], *(n for n, _ in own)], dtype=float)
@@ -102,11 +103,11 @@ def curve_drawing(content: Mapping, figure: str) -> dict:
     return drawn | {"x": [(x(n), f"{n:,}") for n in ticks], "y": [(y(value), form(value)) for value in rows.round(10)]}
 
 
-def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.DataFrame, **facts: object) -> dict:
+def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], compared: pd.DataFrame, **facts: object) -> dict:
     """The content of audit.json: every number as value, low, high, unit, n and over.
 
-    own: the figures of the corpus at the size of the reference curves; beside: `audit.reference`; facts: what else is
-    known, such as file, digest, test, next (sentences) and version.
+    own: the figures of the corpus at the size of the reference curves; compared: `audit.reference`; facts:
+    more content, such as file, digest, test, next (sentences) and version.
     """
 
     def whole(count: int, n: int) -> dict:
@@ -122,7 +123,7 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
         known["z"] = Figure(Estimate(row.z, row.z_low, row.z_high, **over), audit.Z).as_json()
         features.append({**known, "z, one over the number of labels": Figure(z_paper, audit.Z).as_json()})
     references: dict[str, dict] = {}
-    for row in beside.itertuples():
+    for row in compared.itertuples():
         kind = found.figures[row.figure].unit if row.figure in found.figures else SHARE
         draws = Estimate(row.value, row.low, row.high, row.at, over="draws of premises, range")
         references.setdefault(row.corpus, {})[row.figure] = Figure(draws, kind).as_json()
@@ -136,7 +137,7 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
         **facts,
         **about,
         "figures": {name: figure.as_json() for name, figure in found.figures.items()},
-        "compared at": int(beside["at"].max()) if len(beside) else None,
+        "compared at": int(compared["at"].max()) if len(compared) else None,
         "own figures at that size": {name: figure.as_json() for name, figure in own.items()},
         "reference": references,
         "features": features,
@@ -145,12 +146,13 @@ def as_json(corpus: Corpus, found: Audit, own: Mapping[str, Figure], beside: pd.
 
 
 def page(content: Mapping, examples: Mapping[str, str] | None = None) -> str:
-    """The html of an audit from what `as_json` gave. examples: feature -> a text of a user's own that has it."""
+    """The html of an audit from the result of `as_json`. examples: feature -> a text of the user's corpus that has
+    it."""
     return templates(html=True).get_template("audit.html").render(**shown(content, examples))
 
 
 def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[str, object]:
-    """What the templates of the page are filled with, also where the audit is a part of another page."""
+    """The values for the page's templates, also for an audit within another page."""
 
     def of(start: str) -> dict[str, dict]:
         return {name.removeprefix(start): each for name, each in content["figures"].items() if name.startswith(start)}
@@ -163,39 +165,39 @@ def shown(content: Mapping, examples: Mapping[str, str] | None = None) -> dict[s
 
 
 def card(content: Mapping) -> str:
-    """A section for a dataset card on the hub, in Markdown, from what `as_json` gave."""
+    """A section for a dataset card on the hub, in Markdown, from the result of `as_json`."""
     return templates(html=False).get_template("audit_card.md").render(**shown(content))
 
 
-def next_steps(found: Audit, beside: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
-    """What to do next, three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
+def next_steps(found: Audit, compared: pd.DataFrame, own: Mapping[str, Figure], *, test: str = "") -> list[str]:
+    """Advice in three sentences: about the rows, about the hypothesis alone, about features and the z-filter.
 
     Parameters
     ----------
-    beside
+    compared
         `audit.reference`; own: the figures of the corpus at that size; test: name of the test file, ""
     """
     f = {name: figure.estimate for name, figure in found.figures.items()}
     placed = {"more than": [], "not distinguishable from that": [], "less than": []}
     more, same, less = placed.values()
-    for row in beside[beside["figure"] == "gain"].itertuples():
+    for row in compared[compared["figure"] == "gain"].itertuples():
         mine = own["gain"].estimate
         names = more if mine.low > row.high else less if mine.high < row.low else same
         names.append(f"{audit.TITLES[row.corpus]} ({audit.points(row.value)})")
     said = {word: ", ".join([*names[:-2], " and ".join(names[-2:])]) for word, names in placed.items() if names}
     parts = ", ".join(f"{word} in {names}" for word, names in said.items())
-    at = f"; at {int(beside['at'].max()):,} pairs that is {parts}" if parts else ""
+    at = f"; at {int(compared['at'].max()):,} pairs that is {parts}" if parts else ""
     most = {"same": f["one answer"].value, "most": audit.ONE_ANSWER}
     best = found.top.loc[found.top["z"].idxmax()] if len(found.top) and f["detectable"].value else None
     return [
-        sentence("rows", f=f, test=test, many=MANY, often=0.01),  # repeated pairs are worth a sentence from there on
+        sentence("rows", f=f, test=test, many=MANY, often=0.01),  # from this share on, repeated pairs are mentioned
         sentence("alone", gain=f["gain"], right=f["hypothesis only"], area=f["area"], beside=at, **most),
         sentence("features", dropped=f["dropped"], best=best, unit=audit.unit(f["without blanks"].value)),
     ]
 
 
 def sentence(name: str, **values: object) -> str:
-    """What to do next by the numbers: a macro of next_steps.md, in one line."""
+    """Advice from the numbers: a macro of next_steps.md, in one line."""
     forms = {"percent": percent, "points": audit.points, "distance": audit.distance, "square": square}
     known = templates(html=False)
     known.filters |= {**forms, "whose": audit.whose, "number": lambda share: f"{round(share.value * share.n):,}"}
@@ -205,7 +207,7 @@ def sentence(name: str, **values: object) -> str:
 
 
 def templates(*, html: bool) -> Environment:
-    """The templates of this folder, with filters for numbers and texts; ``html``: texts are escaped."""
+    """The templates of this folder, with filters for numbers and texts; ``html``: True escapes texts."""
 
     def interval(figure: Mapping, form: Callable[[float], str] = percent) -> str:
         return ends(as_estimate(figure), form)
@@ -215,7 +217,7 @@ def templates(*, html: bool) -> Environment:
         return audit.plain(feature, audit.unit(context["c"]["figures"]["without blanks"]["value"]))
 
     def markdown(text: object) -> str:
-        """A text of the corpus in Markdown: letters that mean something there, or in html, are escaped."""
+        """Escape a text of the corpus for Markdown and html."""
         shown = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return "".join(f"\\{letter}" if letter in r"\`*_{}[]()#|!~" else letter for letter in shown)
 
@@ -228,9 +230,9 @@ def templates(*, html: bool) -> Environment:
 
 
 def table_rows(content: Mapping) -> list[dict]:
-    """One row for each of `ROWS` that was measured: name, own and interval (in words; where the model of the hypothesis
-    nearly always gives one answer, that stands in its place), at (the own value at the size of the curves), beside
-    (corpus -> value in words), strip (where all of them stand between the smallest and the largest, 4 to 96)."""
+    """One row for each measured figure of `ROWS`: name, own and interval (texts; replaced by a remark if the model of
+    the hypothesis nearly always gives one answer), at (the own value at the size of the curves), the reference (corpus
+    -> value as text), strip (the positions of all values between the smallest and the largest, 4 to 96)."""
     figures, at, rows = content["figures"], content["own figures at that size"], []
     for key, (name, form) in ROWS.items():
         if key not in figures:
@@ -238,7 +240,7 @@ def table_rows(content: Mapping) -> list[dict]:
         own, same = as_estimate(figures[key]), as_estimate(at.get(key, figures[key]))
         interval = ends(own, form)
         if key == "gain" and (answer := figures["one answer"]["value"] or 0) > audit.ONE_ANSWER:
-            interval = f"one answer to {percent(answer)}"  # of the pairs: an interval would claim to know something
+            interval = f"one answer to {percent(answer)}"  # an interval would suggest knowledge
         beside = {corpus: each[key]["value"] for corpus, each in content["reference"].items() if key in each}
         values = np.array([*same[:3], *beside.values()], dtype=float)
         finite = values[np.isfinite(values)]
@@ -255,8 +257,8 @@ def table_rows(content: Mapping) -> list[dict]:
 
 
 NUMBERS, LIST = "audit.json", "z_filter.csv"
-# Stage -> seconds for 100,000 pairs, from how many on it does something, and how many it looks at, at most. They were
-# measured by benchmarks/audit.py and only foretell.
+# Stage -> seconds for 100,000 pairs, smallest number of pairs, and largest number that it uses. They were measured by
+# benchmarks/audit.py and serve only as a forecast.
 STAGES = {
     "reading": (2.0, 0, np.inf),
     "repeated pairs": (1.0, 0, np.inf),
@@ -270,12 +272,12 @@ STAGES = {
 
 
 def run(request: Request, test: str | None = None, *, pairs: bool = False) -> list[Path]:
-    """Audit the corpus of a request, against a test file where one is named; the files that were written.
+    """Audit the corpus of a request, against a test file if one is given; return the written files.
 
     Parameters
     ----------
     pairs
-        write `LIST` as well
+        also write `LIST`
     """
     folder, clock = request.exports, Clock()
     with clock("reading"):
@@ -294,13 +296,13 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
         facts = {"next": steps, "version": version(), "digest": digest(request.corpus, request), **request.form}
         content = as_json(corpus, found, own, beside, **facts, test=against)
         examples = {}
-        if is_own_file(request.corpus):  # the first text that has each feature of the page
+        if is_own_file(request.corpus):  # the first text with each feature of the page
             first = found.featured[found.top["first"].to_numpy(dtype=np.int64)]
             of_premise = found.top["feature"].str.endswith("@premise")
             texts = np.where(of_premise, corpus.premise[first], corpus.hypothesis[first])
             examples = dict(zip(found.top["feature"], texts, strict=True))
         if not pairs and _stored(folder / NUMBERS, request, None) is None:
-            (folder / LIST).unlink(missing_ok=True)  # of another state of the file
+            (folder / LIST).unlink(missing_ok=True)  # from an earlier state of the file
         written = [write(folder / "audit.html", page(content, examples)), write(folder / NUMBERS, as_text(content))]
         if pairs:
             part = corpus[found.featured] if len(found.featured) < len(corpus) else corpus
@@ -310,12 +312,13 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
 
 
 def write_card(request: Request, test: str | None = None) -> tuple[str, Path]:
-    """Write the section for a dataset card of a corpus that was audited, or is audited now; it and its path."""
+    """Write the section for a dataset card of a corpus, which is audited now unless it was before; return text and
+    path."""
     return (text := card(content(request, test))), write(request.exports / "card.md", text)
 
 
 def content(request: Request, test: str | None = None) -> dict:
-    """What audit.json holds of a corpus that was audited as it is now, or is audited now."""
+    """The content of audit.json for the current corpus, which is audited now unless it was before."""
     path = request.exports / NUMBERS
     stored = _stored(path, request, test)
     if stored is None:
@@ -330,7 +333,7 @@ def content(request: Request, test: str | None = None) -> dict:
 
 
 def _stored(path: Path, request: Request, test: str | None) -> dict | None:
-    """What an earlier audit of the same file, and of the same test file, found; None where there is none."""
+    """The result of an earlier audit of the same file and test file; None if there is none."""
     found = recorded(path, FORMAT, request)
     if found is not None and test:
         asked = {"name": Path(test).name, "digest": digest(test, request)}  # a corpus by name has no digest
@@ -339,10 +342,11 @@ def _stored(path: Path, request: Request, test: str | None) -> dict | None:
 
 
 def _at(corpus: Corpus, test: Corpus | None, found: audit.Audit, beside: pd.DataFrame) -> dict[str, Figure]:
-    """The figures of a corpus at the size of the curves: its own, or of a larger corpus the mean over random parts.
+    """The figures of a corpus at the size of the curves: its own or, for a larger corpus, the mean over random parts.
 
-    The interval of such a mean is as wide as that of the whole corpus, times the root of the ratio of the sizes (not of
-    a z, whose standard error does not depend on the size, nor of a share of the test file), and holds all the parts.
+    The interval of such a mean has the width for the whole corpus times the root of the ratio of the sizes (without
+    this factor for a z, because its standard error does not depend on the size, and for a share of the test file), and
+    includes all parts.
     """
     at = int(beside["at"].max()) if len(beside) else len(corpus)
     if at >= len(corpus):
@@ -369,7 +373,7 @@ def _at(corpus: Corpus, test: Corpus | None, found: audit.Audit, beside: pd.Data
 
 
 class Clock:
-    """Says on the error stream which stage runs and about how long the rest takes, by what the stages before took.
+    """Show on the error stream the current stage and the remaining time, estimated from the stages before.
 
     with clock("features"): ...
     """
@@ -385,7 +389,7 @@ class Clock:
             for name, (seconds, least, most) in self._left.items()
         }
         number, own = len(STAGES) - len(self._left) + 1, expected.pop(stage)
-        pace = (self._took + 1) / (self._foretold + 1)  # how many times as long as foretold the stages took so far
+        pace = (self._took + 1) / (self._foretold + 1)  # ratio of actual to forecast time so far
 
         def tell(what: str, gone: float = 0.0) -> None:
             rest = max(0.0, pace * own - gone) + pace * sum(expected.values())

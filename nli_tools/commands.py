@@ -1,4 +1,4 @@
-"""The commands of `nli-study` that take a user's own corpus, and `main`, which has those of the study too."""
+"""The commands of `nli-study` that take a user's corpus, and `main`, which also has those of the study."""
 
 import shlex
 from pathlib import Path
@@ -20,7 +20,7 @@ Encoder = option(str | None, "encoder: an offline name, a hub id or a local fold
 
 
 def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
-    """Fields of a `RunSpec` that were asked for."""
+    """The requested fields of a `RunSpec`."""
     return {name: value for name, value in {"epochs": epochs, "model": encoder}.items() if value is not None}
 
 
@@ -36,7 +36,7 @@ def audit(
     Repeated and contradictory pairs, leakage to a test file, the hypothesis alone, the features that predict labels,
     and what the z-filter would drop, compared with SNLI, MultiNLI and WANLI at the same size. Trains no network.
     """
-    from nli_tools import audit_page  # what measures takes seconds to be imported
+    from nli_tools import audit_page  # measuring takes seconds to import
 
     print(*audit_page.run(request_of("small", corpus, **form), cli.absolute_file(test), pairs=pairs), sep="\n")
 
@@ -79,7 +79,7 @@ def suspects(
     it is interrupted, the same command continues. --fast and --probs train no network and write separate lists. From
     decisions in the list itself, or in the csv given by --decided, a new order of the other suspects is learnt.
     """
-    from nli_tools import suspects as lists  # scikit-learn takes a second to be imported
+    from nli_tools import suspects as lists  # scikit-learn takes a second to import
 
     asked = lists.Asked(folds=folds, seeds=seeds, fast=fast, embeddings=embeddings, probs=probs, decided=decided)
     request = request_of(scale, corpus, **form, seeds=seeds)

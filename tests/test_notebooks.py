@@ -30,7 +30,8 @@ BOOK, README = ROOT / "book", ROOT / "README.md"
 PAGES = [*sorted(BOOK.glob("*.md")), *sorted(BOOK.glob("parts/*.md")), *sorted(BOOK.glob("recipes/*.md")), README]
 RULES = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
 AVOIDED = "|".join(line.split("`")[1] for line in RULES if "` -> " in line)
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = ROOT / "notebooks"
+MODULES = sorted([*ROOT.glob("nli_lib/**/*.py"), *ROOT.glob("nli_tools/*.py")])
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
@@ -67,8 +68,7 @@ def test_parameters_are_four_to_eight_literals(path):
 def test_begins_and_finishes(path):
     sources = ["".join(cell["source"]) for cell in cells(path)]
     assert f'begin("{path.stem}", globals()' in sources[1] and sources[-1].strip().endswith("study.finish()")
-    title = "".join(cells(path, "markdown")[0]["source"])
-    assert title.startswith("# ")
+    assert "".join(cells(path, "markdown")[0]["source"]).startswith("# ")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -77,9 +77,8 @@ def test_a_chapter_asks_and_answers(path):
     assert set(tags) <= {*ONCE, "measure", "parts", "answer", "headline"}
     assert all(tags.count(tag) == 1 for tag in ONCE) and "answer" in tags
     assert "**Question.**" in "".join(cells(path, "markdown")[0]["source"])
-    answer = [cell for cell in cells(path) if "answer" in cell["metadata"].get("tags", [])]
-    said = "".join("".join(cell["source"]) for cell in answer)
-    assert "study.answer(" in said, "the answer begins with a computed verdict"
+    answer = [cell["source"] for cell in cells(path) if "answer" in cell["metadata"].get("tags", [])]
+    assert "study.answer(" in "".join(itertools.chain(*answer)), "the answer begins with a computed verdict"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -120,13 +119,18 @@ def texts_of(cell, *calls):
     return [text for text in (*found, caption) if " " in text and text not in docstrings]
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, *PAGES], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *PAGES, *MODULES], ids=lambda path: path.stem)
 def test_usual_words(path):
-    """CONTRIBUTING's word list: what an English reader stumbles over has another word."""
+    """CONTRIBUTING's word list, in all that a reader of the book sees; a docstring begins with no question word."""
     if path.suffix == ".ipynb":
         drawn = [cell for cell in cells(path) if "measure" not in cell["metadata"].get("tags", ())]
         texts = ["".join(cell["source"]) for cell in cells(path, "markdown")]
         texts += itertools.chain(*map(texts_of, drawn))
+    elif path.suffix == ".py":
+        nodes, kinds = ast.walk(ast.parse(path.read_bytes())), ast.Module | ast.ClassDef | ast.FunctionDef
+        public = [each for each in nodes if isinstance(each, kinds) and getattr(each, "name", "")[:1] != "_"]
+        texts = [re.sub("`[^`]*`", "", ast.get_docstring(each) or "") for each in public]
+        assert not [text for text in texts if re.match(r"(Whether|How|What|Where|When|Which|Who)\b", text)]
     else:
         texts = [path.read_text(encoding="utf-8")]
     found = [hit[0] for text in texts for hit in re.finditer(rf"\b({AVOIDED})\b", text, re.IGNORECASE)]
@@ -144,8 +148,7 @@ def test_a_figure_made_by_hand_is_shown(path):
     """Inside `rc_context` a cell's last expression is not the figure, so the page would stay without it."""
     for cell in cells(path):
         source = "".join(cell["source"])
-        if "plt.subplots" in source:
-            assert source.rstrip().splitlines()[-1] == "figure", source
+        assert "plt.subplots" not in source or source.rstrip().splitlines()[-1] == "figure", source
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -154,9 +157,8 @@ def test_tables_are_shown_as_text(path):
     for cell in cells(path):
         source = "".join(cell["source"])
         tree = ast.parse("\n".join(line for line in source.splitlines() if not line.lstrip().startswith("%")))
-        methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert not methods & {"style", "to_html"} and not names & {"Styler", "HTML"}, source
+        used = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
+        assert not used & {"style", "to_html", "Styler", "HTML"}, source
 
 
 def bound(tree):
@@ -177,15 +179,11 @@ def test_drawing_cells_use_nothing_that_measuring_cells_compute(path):
             known |= bound(tree) | {each.arg for each in nodes if isinstance(each, ast.arg)}
             imports = [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom)]
             known |= {each.asname or each.name.split(".")[0] for line in imports for each in line.names}
-            known |= {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
-            called = {
-                id(each) for function in nodes if isinstance(function, ast.FunctionDef) for each in ast.walk(function)
-            }
-            used = {
-                each.id
-                for each in nodes
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and id(each) not in called
-            }
+            functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
+            known |= {each.name for each in functions}
+            called = {id(each) for function in functions for each in ast.walk(function)}
+            loaded = [each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+            used = {each.id for each in loaded if id(each) not in called}
             assert not used - known, f"a drawing cell uses what only measuring cells give: {used - known}"
 
 

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import SplineTransformer
 
-from nli_lib.agreement import FEW, ordering, out_of_fold, rank_correlations
+from nli_lib.agreement import FEW, out_of_fold, rank_correlations
 from nli_lib.measure.consensus import CONFIDENCE, VOTES
 from nli_lib.plots import TWIN
 from nli_lib.stats import t_interval
@@ -169,9 +169,9 @@ def test_alone_a_graded_truth_is_ranked_and_a_yes_is_told_from_a_no():
 def test_area_counts_ties_half_and_does_not_mind_the_order():
     scores, truth = np.array([[0.0, 1, 1, 2, 2]]), np.array([0.0, 1, 0, 1, 0])
     slow = [(a > b) + (a == b) / 2 for a in scores[0, truth == 1] for b in scores[0, truth == 0]]
-    area = ordering(scores, truth)
+    area = CELLS.ordering(scores, truth)
     assert area(np.arange(5)) == pytest.approx(np.mean(slow)) == pytest.approx(area(np.array([4, 0, 3, 1, 2])))
-    assert ordering(-scores, truth)(np.arange(5)) == pytest.approx(1 - np.mean(slow))
+    assert CELLS.ordering(-scores, truth)(np.arange(5)) == pytest.approx(1 - np.mean(slow))
     assert np.isnan(area(np.array([1, 3]))).all()  # no "no" among them
 
 

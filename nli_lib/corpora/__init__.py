@@ -1,4 +1,4 @@
-"""Corpora: what an example is and where it comes from."""
+"""Corpora: the form of an example, and its sources."""
 
 from nli_lib.corpora.corpus import Corpus, CorpusError, check_enough, concat, duplicates, overlap
 from nli_lib.corpora.sources import from_dataset, load, names

@@ -1,12 +1,12 @@
-"""Corpus: a table of premise-hypothesis pairs with gold labels, and the names and rules of labels.
+"""Corpora: tables of premise-hypothesis pairs with gold labels, and the names and rules of labels.
 
-An example's position is its identity: scores are (N,), selections boolean (N,), a subset is ``corpus[keep]``::
+An example is identified by its position: scores are (N,), selections boolean (N,), a subset is ``corpus[keep]``::
 
     easy = corpus[confidence > 0.9]
 
-Entailment is 0, neutral 1 and contradiction 2 everywhere in this library. At least six orders are in use elsewhere
+Entailment is 0, neutral 1 and contradiction 2 everywhere in this library. Other projects use at least six orders
 (WANLI's repository is alphabetical, GLUE's WNLI is the reverse of its QNLI, many checkpoints count from contradiction),
-so a label or a model's output is only ever mapped by its *name*, never by its number.
+so labels and model outputs are mapped by *name*, never by number.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ CONTRADICTION_OR_NOT = ("non_contradiction", "contradiction")
 
 NO_GOLD, UNKNOWN = -1, -2
 
-# spelling, lower case -> the name used in this library
+# spelling in lower case -> name used in this library
 _SPELLINGS = yaml.safe_load(Path(__file__).with_name("labels.yaml").read_text(encoding="utf-8"))
 NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
-_NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": the withheld labels of FEVER's own dev and test files
+_NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": withheld in FEVER's dev and test files
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
 
-# For each set of classes: the class of a three-way entailment, neutral and contradiction; -1 is no class of the set.
+# For each set of classes: its class for a three-way entailment, neutral and contradiction; -1 if it has none.
 _GROUPS = {
     LABELS: (0, 1, 2),
     TWO_WAY: (0, 1, 1),
@@ -52,42 +52,42 @@ _GROUPS = {
 
 
 class CorpusError(UserError, ValueError):
-    """A corpus or its labels that cannot be read or used; the message names the file, the row, the field and what to
-    do."""
+    """A corpus or labels that cannot be read or used; the message names the file, the row, the field and what to do."""
 
 
 class NotAtHandError(CorpusError):
-    """A published corpus that is neither in the data folder nor to be had from the hub."""
+    """A published corpus that is neither in the data folder nor available from the hub."""
 
 
 def canonical(name: object) -> str | None:
-    """The library's name for one spelling of a label (case and outer blanks ignored), or None when it is not known."""
+    """The library's name for one spelling of a label (case and outer blanks ignored), or None if it is not known."""
     return NAMES.get(str(name).strip().lower())
 
 
 def is_numbered(name: object) -> bool:
-    """Whether a label is a number or a placeholder (2, ``LABEL_0``): it depends on an order that nobody states."""
+    """True if a label is a number or a placeholder (2, ``LABEL_0``), with a meaning that depends on an unknown
+    order."""
     return _NUMBERED.fullmatch(str(name).strip()) is not None
 
 
 def is_no_gold(name: object) -> bool:
-    """Whether a cell says that a row has no gold label: nothing, "-", -1."""
+    """True if a cell means that the row has no gold label: empty, "-", -1."""
     return str(name).strip().lower() in _NO_GOLD_NAMES
 
 
 def are_several(name: object) -> bool:
-    """Whether a cell names several labels, such as "neutral, entailment"."""
+    """True if a cell names several labels, such as "neutral, entailment"."""
     parts = re.split(r"[,;|/]", str(name).strip("[]() "))
     return len(parts) > 1 and all(canonical(part.strip(" '\"")) for part in parts)
 
 
 def declared(labels: Mapping[str, str]) -> dict[str, str]:
-    """What somebody says that the labels of a file mean: spelling, as `spelling` has it, -> name, "-" for none.
+    """Normalise a user's declaration of a file's labels: spelling, by `spelling`, -> name, "-" for none.
 
     Raises
     ------
     CorpusError
-        Where a name is not known.
+        If a name is not known.
     """
     known = {theirs: "-" if ours == "-" else canonical(ours) for theirs, ours in labels.items()}
     if unknown := sorted(str(labels[theirs]) for theirs, ours in known.items() if ours is None):
@@ -97,12 +97,12 @@ def declared(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def spelling(label: object) -> str:
-    """A label without what a file may do to it: capitals, blanks around it, the .0 of a number."""
+    """Remove what a file may add to a label: capitals, outer blanks, the .0 of a number."""
     return re.sub(r"(?<=\d)\.0+\Z", "", str(label).strip().lower())
 
 
 def to_index(values: Iterable, classes: Sequence[str] = LABELS, names: Mapping[str, str] | None = None) -> np.ndarray:
-    """Index of each label name in `classes`; `NO_GOLD` (-1) without a gold label, `UNKNOWN` (-2) for any other name.
+    """Index of each label name in `classes`; `NO_GOLD` (-1) without a gold label, `UNKNOWN` (-2) for an unknown name.
 
     Returns (N,) int64. In a two-class set "neutral" and "contradiction" count as "not_entailment".
 
@@ -113,7 +113,7 @@ def to_index(values: Iterable, classes: Sequence[str] = LABELS, names: Mapping[s
     classes
         the corpus's classes, for instance `LABELS` or `TWO_WAY`
     names
-        further spellings of this source alone, lower case: ``{"0": "not_entailment", ...}`` for WNLI's files
+        extra spellings for this source only, lower case: ``{"0": "not_entailment", ...}`` for WNLI's files
     """
     raw = pd.Series(list(values), dtype=object)
     codes, unique = pd.factorize(np.array([str(value) for value in raw.where(raw.notna(), "")], dtype=object))
@@ -134,7 +134,7 @@ def head_columns(label2id: Mapping[str, int], classes: Sequence[str] = LABELS) -
     Parameters
     ----------
     label2id
-        the model configuration's own table, name -> output number
+        the table in the model's configuration, name -> output number
     """
     if any(map(is_numbered, label2id)):
         fault = f"the model's label names are {sorted(map(str, label2id))}: they do not say which output is entailment."
@@ -162,12 +162,12 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
         `LABELS`, two of them (two-way FEVER is `SUPPORTED_OR_REFUTED`), `TWO_WAY` (HANS, QNLI, RTE, WNLI, MED) or
         `CONTRADICTION_OR_NOT`
     rule
-        "argmax": the three-way argmax, then its class. "sum": the probabilities of each class added up, then the
+        "argmax": the three-way argmax, then its class. "sum": the probabilities of each class are added up, then the
         argmax; a tie goes to the first class. They differ: with "sum", entailment needs p(E) >= .5.
 
     Notes
     -----
-    *Departures*: "argmax" is the rule of every table here, "sum" stands beside it.
+    *Departures*: every table here uses "argmax"; "sum" is offered for comparison.
 
     References
     ----------
@@ -195,40 +195,40 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
 
 SIDES = ["premise", "hypothesis"]
 COLUMNS = ("uid", "premise", "hypothesis", "label", "corpus", "split")
-# From where on `Corpus.warnings` speaks: share of the rows left out, share of the rows in a class, rows in a class.
+# Limits at which `Corpus.warnings` warns: share of the rows left out, share of the rows in a class, rows in a class.
 MANY, RARE, FEW = 0.05, 0.1, 100
 
 
 def _column(name: str, dtype: type = object) -> cached_property:
-    """(N,) a column of the table as an array, of str where no dtype is given."""
+    """(N,) a column of the table as an array, of str unless a dtype is given."""
     return cached_property(lambda corpus: corpus.table[name].to_numpy(dtype=dtype))
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """N examples, their classes, and how they came here.
+    """N examples, their classes and their source.
 
-    Text that somebody or something made from other text says so in columns that mean the same in every corpus, those of
-    them that the source knows:
+    For text made from other text, these columns mean the same in every corpus; a corpus has those that its source
+    knows:
 
     origin_uid
         uid of the example it was made from
     origin_corpus
-        name of the corpus that example is from
+        name of the corpus of that example
     maker
-        who or what wrote it: "worker", "rule", or a model's name ("gpt-3-curie")
+        the author: "worker", "rule", or a model's name ("gpt-3-curie")
     intended_label
-        name of the label that the maker was asked for; `label` says what it was judged to be
+        name of the label that the maker was asked for; `label` is the label it was judged to have
 
     Attributes
     ----------
     table
-        `COLUMNS` first (uid a unique string, label an index into `classes`), then what the source adds; of a user's own
-        file, every other column under its own name
+        `COLUMNS` first (uid a unique string, label an index into `classes`), then the source's extra columns; for a
+        user's file, all its other columns, with unchanged names
     name
-        the corpus's name ("snli"), or a user's file's stem
+        the corpus's name ("snli"), or the stem of a user's file
     split
-        the split that was asked for
+        the requested split
     classes
         `LABELS`, or the class names of a two-class set; see `nli_lib.corpora.corpus.collapse`
     skipped
@@ -236,7 +236,7 @@ class Corpus:
     source
         the file or hub revision that was read, and whether it is a sample
     rows_read
-        rows of the source, used or not; of a subset, those of the whole. None: rows of the table and `skipped`
+        rows of the source, used or not; for a subset, those of the whole corpus. None: rows of the table and `skipped`
     """
 
     table: pd.DataFrame
@@ -269,7 +269,7 @@ class Corpus:
         return len(self.table)
 
     def __getitem__(self, keep: np.ndarray | Sequence[int] | slice) -> Corpus:
-        """The examples named by a boolean mask (N,), integer positions, or a slice, as a Corpus."""
+        """Select examples by a boolean mask (N,), integer positions or a slice; returns a Corpus."""
         return replace(self, table=self.table.iloc[np.arange(len(self))[keep]])
 
     def __repr__(self) -> str:
@@ -282,14 +282,14 @@ class Corpus:
     uid = _column("uid")  # unique names
 
     def texts(self, view: str = "pair") -> tuple[list[str], list[str] | None]:
-        """The texts of a view: (premises, hypotheses) for "pair", (that side, None) for "hypothesis" and "premise"."""
+        """The texts of a view: (premises, hypotheses) for "pair", (one side, None) for "hypothesis" and "premise"."""
         if view not in ("pair", *SIDES):
             raise ValueError(f'view="{view}" is not one of pair, hypothesis, premise')
         first = "premise" if view == "pair" else view
         return getattr(self, first).tolist(), self.hypothesis.tolist() if view == "pair" else None
 
     def to_dataset(self) -> object:
-        """The table as a Hugging Face dataset, its labels a `ClassLabel` with the names of `classes`."""
+        """Convert the table to a Hugging Face dataset, with labels as `ClassLabel` with the names of `classes`."""
         import datasets
 
         dataset = datasets.Dataset.from_pandas(self.table, preserve_index=False)
@@ -297,7 +297,7 @@ class Corpus:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each class, by its name."""
+        """Number of rows of each class, by name."""
         counts = np.bincount(self.labels, minlength=len(self.classes))
         return dict(zip(self.classes, counts.tolist(), strict=True))
 
@@ -307,13 +307,13 @@ class Corpus:
 
     @property
     def left_out(self) -> str:
-        """Which rows of the source are not in the table, in words; "" where all are."""
+        """A text that counts the source's rows missing from the table, by reason; "" if there are none."""
         reasons, left = (f"{reason} {count:,}" for reason, count in self.skipped.items()), sum(self.skipped.values())
         verb = "was" if left == 1 else "were"
         return f"{left:,} of {self.rows_read:,} rows {verb} left out: {', '.join(reasons)}." if left else ""
 
     def warnings(self) -> list[str]:
-        """What to know before any number: many rows left out, one class only, a rare class, a small corpus."""
+        """Warnings about the corpus: many rows left out, only one class, a rare class, few rows."""
         found, counts = [], self.counts
         if sum(self.skipped.values()) > MANY * self.rows_read:
             found.append(f"More than {MANY:.0%} of the rows cannot be used. {self.left_out}")
@@ -336,24 +336,24 @@ class Corpus:
         """sha256 (hex) over uid, premise, hypothesis and label: equal digests are equal examples in equal order."""
         total = hashlib.sha256(len(self).to_bytes(8, "little"))
         for column in (self.uid, self.premise, self.hypothesis):
-            # The lengths keep ("ab", "c") apart from ("a", "bc").
+            # The lengths distinguish ("ab", "c") from ("a", "bc").
             total.update(np.fromiter(map(len, column), dtype="<i8", count=len(column)).tobytes())
             total.update("".join(column).encode("utf-8"))
         total.update(self.labels.astype("<i8").tobytes())
         return total.hexdigest()
 
     def examples(self, *, extra: Sequence[str] = ()) -> pd.DataFrame:
-        """A few pairs to look at: the first of each class, its label in words, and the `extra` columns."""
+        """A few example pairs: the first of each class, with the name of its label and the `extra` columns."""
         rows = self.table.drop_duplicates("label")
         names = np.array(self.classes, dtype=object)[rows["label"]]
         return rows[[*SIDES, *extra]].assign(label=names).reset_index(drop=True)
 
 
 def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Corpus:
-    """Corpora one after another as one, with `name` and `split`; their rows keep their own in the columns so named.
+    """Concatenate corpora into one with `name` and `split`; the columns of these names keep each row's origin.
 
-    A uid that an earlier row has gets "#2", "#3" at its end. A column that only some of them have is missing (NaN)
-    in the rows of the others. `skipped` is added up. Corpora with other classes than the first are a `CorpusError`.
+    A uid that an earlier row has gets "#2", "#3" appended. A column that only some corpora have is missing (NaN) in the
+    rows of the others. `skipped` is summed. Raises `CorpusError` if a corpus has other classes than the first.
     """
     if not corpora:
         raise CorpusError(f"{name}: concat was given no corpus")
@@ -369,12 +369,12 @@ def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Cor
 
 
 def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analysis") -> None:
-    """Raise one `CorpusError` where a class has fewer than `rows_a_class` rows, or there is one class only.
+    """Raise one `CorpusError` if a class has fewer than `rows_a_class` rows, or if there is only one class.
 
     Parameters
     ----------
     what
-        what needs them, for the message: "five folds"
+        the purpose, for the message: "five folds"
     """
     if min(corpus.counts.values()) < rows_a_class or len(corpus.classes) < 2:
         needed = f"{rows_a_class:,} rows of each class are needed, and there are {corpus._counted}"
@@ -383,7 +383,7 @@ def check_enough(corpus: Corpus, rows_a_class: int = 2, what: str = "this analys
 
 
 def unique_uids(uid: pd.Series) -> pd.Series:
-    """The uids, "#2", "#3" added to the second and third row of one name."""
+    """Make uids unique: append "#2", "#3" to the second and third row with the same name."""
     while uid.duplicated().any():
         turn = uid.groupby(uid).cumcount()
         uid = uid.where(turn == 0, uid + "#" + (turn + 1).astype(str))
@@ -391,12 +391,12 @@ def unique_uids(uid: pd.Series) -> pd.Series:
 
 
 def duplicates(corpus: Corpus) -> pd.DataFrame:
-    """Which rows repeat an earlier row of the same corpus: N rows, boolean columns; `.sum()` counts.
+    """Mark the rows that repeat an earlier row of the same corpus: N rows, boolean columns; `.sum()` counts.
 
     pairs
         the same premise and hypothesis
     conflicting
-        the pair stands in several rows (the first among them) that do not all carry the same label
+        the pair occurs in several rows (the first included) that do not all have the same label
     premises
         the premise (usual: SNLI writes three hypotheses for each)
     hypotheses
@@ -410,9 +410,10 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
 
 
 def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
-    """Which rows of `a` have their pair, premise or hypothesis anywhere in `b`; for leakage, a = test and b = train.
+    """Mark the rows of `a` with a pair, premise or hypothesis that also occurs in `b`; for leakage, a = test and b =
+    train.
 
-    Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks do not count.
+    Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks are ignored.
     """
     one, other = (corpus.table[SIDES].replace(r"\s+", " ", regex=True) for corpus in (a, b))
     one, other = (table.apply(lambda side: side.str.lower().str.strip()) for table in (one, other))

@@ -1,21 +1,21 @@
-"""What others say of the pairs of a corpus: people and models that had no part in any score of ours.
+"""Outside judgements of the pairs of a corpus, by people and models that play no part in our scores.
 
 `human_labels`
-    a hundred labels each, of ChaosNLI (Nie et al., 2020), for 1,514 examples of SNLI dev and 1,599 of MultiNLI dev
-    matched. They are the outside truth for ambiguity (do people disagree?) and for label errors (is the gold label the
+    ChaosNLI (Nie et al., 2020): a hundred labels for each of 1,514 examples of SNLI dev and 1,599 of MultiNLI dev
+    matched. They are the reference for ambiguity (do people disagree?) and for label errors (is the gold label the
     majority's?).
 `annotators`
-    SNLI's own five labels, a smaller truth: there it is the label of a pair's author that can be wrong.
+    SNLI's original five labels, a weaker reference: it can only show that the author's label of a pair is wrong.
 `known_errors`
-    VariErr (Weber-Genzel et al., 2024), in which four people labelled 500 pairs of MultiNLI dev matched that ChaosNLI
-    had chosen, and explained each label. In a second round all four judged all explanations. A label is an *error*
-    where none of those who gave it stands by his explanation of it, and human variation otherwise: the people said
-    themselves which of their labels were slips.
+    VariErr (Weber-Genzel et al., 2024): four people labelled 500 pairs of MultiNLI dev matched that ChaosNLI had
+    chosen, and explained each label. In a second round all four judged all explanations. A label is an *error* if
+    nobody who gave it confirmed the explanation, and human variation otherwise: the annotators themselves decided which
+    of their labels were mistakes.
 `hundred_berts`
-    McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times, each with a
-    seed of its own, and released for every example of dev matched how many of the hundred were right.
+    McCoy, Min and Linzen (2020, "BERTs of a feather") fine-tuned BERT-base on MultiNLI a hundred times with different
+    seeds, and released the number of correct models for every example of dev matched.
 
-For example, the entropy of the people's labels beside the pairs that they judged::
+For example, the judged pairs and the entropy of their labels::
 
     people = human_labels(corpus)
     corpus[people["position"]], people["entropy"]
@@ -38,7 +38,7 @@ from nli_lib.corpora.sources import every_row, refuse
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
 ANNOTATED = ("position", "author", "majority", "agreement")
-BY_AUTHORS = "-authors"  # ends the name of a corpus whose labels are its authors' (chapter 36)
+BY_AUTHORS = "-authors"  # ending of the name of a corpus with its authors' labels (chapter 36)
 FIVE = 5  # labels of each annotated pair of SNLI
 REFERENCES = {"hundred": "gold label, judged by 100", "five": "author's label, judged by five"}
 
@@ -47,19 +47,19 @@ def human_labels(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     """The examples of `corpus` that many people have labelled, one row each, in the corpus's order.
 
     position
-        place of the example in `corpus`
+        position of the example in `corpus`
     uid
         its name
     entropy
-        of the people's label distribution, in bits: 0 when all agree, log2(3) = 1.585 when split evenly
+        of the people's label distribution, in bits: 0 if all agree, log2(3) = 1.585 if they are evenly split
     share_gold
-        share of the people who gave the corpus's own gold label, 0 to 1
+        share of the people who gave the corpus's gold label, 0 to 1
     majority
-        index of the label that most gave; of equals, the first in the order of labels
+        index of the most frequent label; of equals, the first in the order of labels
 
-    A corpus with its authors' labels (`BY_AUTHORS`) has the people of the corpus that it was made from.
-    Corpora without such labels, or whose labels are not at hand, give an empty table. The planted corpus knows its own
-    answer: an ambiguous pair counts as split evenly between its two labels, any other as agreed on its true label.
+    A corpus with its authors' labels (`BY_AUTHORS`) has the people of the corpus it was made from. Corpora without such
+    labels, or without the file, give an empty table. For the planted corpus the truth is known: an ambiguous pair
+    counts as split evenly between its two labels, any other as agreed on its true label.
     """
     if (planted := _planted(corpus)) is not None:
         return planted
@@ -82,19 +82,19 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     """The examples of `corpus` that five annotators have labelled, one row each, in the corpus's order.
 
     position
-        place of the example in `corpus`
+        position of the example in `corpus`
     author
-        index of the label that the hypothesis was written for, the first of the five
+        index of the label for which the hypothesis was written, the first of the five
     majority
         index of the corpus's gold label, which at least three of the five gave; the author is one of them
     agreement
         share of the five who gave the gold label, .6 to 1
 
-    In SNLI a tenth of the examples are so annotated, those of development and test set; to the rest the author's label
-    is all there is. So a gold label can never be an error by these five, an author's label can. Corpora without such
-    labels give an empty table; in the planted corpus the author's label is the given one, the majority's the true one.
-    A corpus with its authors' labels (`BY_AUTHORS`) has the gold label in its column "majority". Raises `CorpusError`
-    where it has lost that column.
+    In SNLI a tenth of the examples have five labels, those of development and test set; the others have only the
+    author's. So by these five a gold label is never an error, but an author's label can be. Corpora without such labels
+    give an empty table; in the planted corpus the author's label is the given one and the majority the true one. A
+    corpus with its authors' labels (`BY_AUTHORS`) has the gold label in its column "majority"; without that column,
+    `CorpusError` is raised.
     """
     if (planted := _planted(corpus)) is not None:
         return planted.assign(author=corpus.labels, agreement=1.0)[list(ANNOTATED)]
@@ -116,10 +116,10 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
 
 
 def _json_lists(texts: pd.Series) -> pd.Series:
-    """The lists that are written as JSON in a column of texts, by the index of their row; other texts are left out."""
+    """Parse lists written as JSON in a column of texts, by the index of their row; other texts are left out."""
 
     def parsed(text: object) -> list | None:
-        with suppress(ValueError):  # such as ['neutral'], as Python writes a list
+        with suppress(ValueError):  # such as ['neutral'], a list in Python's notation
             found = json.loads(str(text))
             return found if isinstance(found, list) else None
 
@@ -127,20 +127,20 @@ def _json_lists(texts: pd.Series) -> pd.Series:
 
 
 def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
-    """Which labels of `corpus` are wrong by people: one row for each example and each reference that judges it.
+    """The labels of `corpus` against people's, one row for each example and each reference that judges it.
 
     position
-        place of the example in `corpus`
+        position of the example in `corpus`
     label
-        index of the label on trial: the gold label, or the author's
+        index of the judged label: the gold label or the author's
     majority
-        index of the label that most people gave
+        index of the most frequent label
     truth
         the reference, a key of `REFERENCES`: "hundred" (`human_labels`) or "five" (`annotators`)
     wrong
-        whether label and majority differ
+        True if label and majority differ
 
-    An empty table where nobody has collected labels. In the planted corpus both references are what was planted.
+    The table is empty if nobody has collected labels. In the planted corpus both references are the planted truth.
     """
     hundred, five = human_labels(corpus, data_dir=data_dir), annotators(corpus)
     gold = corpus.labels[hundred["position"].to_numpy(dtype=int)]
@@ -152,7 +152,7 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
 
 
 def _planted(corpus: Corpus) -> pd.DataFrame | None:
-    """What was planted, None for any other corpus (a user's file may bear the name)."""
+    """The planted truth; None for any other corpus (a user's file may have the name)."""
     if corpus.name != "planted" or not {"true_label", "ambiguous"} <= set(corpus.table):
         return None
     check_truth(corpus)
@@ -168,11 +168,11 @@ def _planted(corpus: Corpus) -> pd.DataFrame | None:
 SPLIT = ("mnli", "validation_matched")
 VARIERR = ("varierr/varierr.json", "VariErr-NLI/varierr.json", "varierr.json")
 KNOWN = ("position", "pair", "key", "label", "error", "count", "five")
-HELD_OUT = 4  # every so-manieth premise of the planted corpus is judged, and none of its pairs is trained on
+HELD_OUT = 4  # one in so many premises of the planted corpus is judged, and none of its pairs is trained on
 
 
 def at_hand(places: Iterable[str], data_dir: str | None = None) -> Path | None:
-    """The first of these places in the folder of corpora where a file is."""
+    """The first of these paths in the folder of corpora that exists."""
     folder = sources.data_folder(data_dir)
     paths = (folder / place for place in places) if folder else ()
     return next((path for path in paths if path.is_file()), None)
@@ -184,7 +184,7 @@ class Judgment(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Why one annotator gave a label, and what the four said of the reason."""
+    """One annotator's reason for a label, and the judgements of all four on it."""
 
     annotator: int
     id: str
@@ -197,12 +197,12 @@ PAIR |= {"label_count_round_1": dict[str, float | None], "error_labels": list[st
 
 
 def _stands(why: dict) -> bool:
-    """Whether its own author called it sensible in the second round; who did not judge it does not stand by it."""
+    """True if its author called it sensible in the second round; an author who did not judge it did not confirm it."""
     return any(each["makes_sense"] for each in why["judgments"] if each["annotator"] == why["annotator"])
 
 
 def varierr(data_dir: str | None = None) -> pd.DataFrame:
-    """Every label that somebody gave in VariErr's first round, one row each: 878 of 500 pairs, 129 of them errors.
+    """Every label given in VariErr's first round, one row each: 878 of 500 pairs, 129 of them errors.
 
     pair
         the pair's name, MultiNLI's pairID
@@ -213,17 +213,16 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     label
         index of the label
     error
-        whether none of those who gave it stood by his explanation in the second round
+        True if nobody who gave it confirmed the explanation in the second round
     count
-        how many of the four gave it, 1 to 4
+        number of the four annotators who gave it, 1 to 4
     hundred
-        how many of ChaosNLI's 100 gave it
+        number of ChaosNLI's 100 who gave it
 
     Raises
     ------
     CorpusError
-        Where the file is not at hand, naming it, and where it is malformed or contradicts itself, naming the row and
-        the field.
+        If the file is missing, naming it; if it is malformed or contradicts itself, naming the row and the field.
     """
     path, rows, counts, errors = at_hand(VARIERR, data_dir), [], [], []
     if path is None:
@@ -251,14 +250,14 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
     """The labels of `corpus` that VariErr has judged, one row each, in the corpus's order.
 
     position
-        place of the pair in `corpus`
+        position of the pair in `corpus`
     five
-        share of the corpus's own five annotators who gave the label, 0 to 1; NaN where they are not known
+        share of the corpus's original five annotators who gave the label, 0 to 1; NaN if they are not known
     others
-        pair, key, label, error, count: as `varierr`
+        pair, key, label, error, count: as in `varierr`
 
-    Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. In the planted corpus a
-    quarter of the premises is judged: each pair has one item, its given label, which is an error where it was flipped.
+    Any corpus except MultiNLI dev matched, or a missing file, gives an empty table. In the planted corpus a quarter of
+    the premises is judged: each pair has one item, its given label, which is an error if it was flipped.
     """
     if corpus.name == "planted" and "flipped" in corpus.table:
         check_truth(corpus)
@@ -283,21 +282,21 @@ def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame
 # ---------------------------------------------------------------- berts
 
 
-ROWS = 9_815  # examples of the split, in the order that `index` counts
+ROWS = 9_815  # examples of the split, in the order of `index`
 PREDICTION_FILES = ("mnli_development_set_number_of_correct_responses.txt",)  # and our copy of it:
 PREDICTION_FILES += ("mnli_dev_matched_n_correct_of_100_berts.tsv",)
 
 
 def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
-    """The examples of `corpus` that the hundred models were tested on, one row each, in the corpus's order.
+    """The examples of `corpus` on which the hundred models were tested, one row each, in the corpus's order.
 
     position
-        place of the example in `corpus`
+        position of the example in `corpus`
     right
-        how many of the 100 models gave its gold label, 0 to 100
+        number of the 100 models that gave its gold label, 0 to 100
 
-    Any corpus but MultiNLI dev matched, and a machine without the file, give an empty table. A file that does not
-    belong to the corpus (another number of rows, an index that repeats) or cannot be read is a `CorpusError`.
+    Any corpus except MultiNLI dev matched, or a missing file, gives an empty table. Raises `CorpusError` if the file
+    does not belong to the corpus (another number of rows, a repeated index) or cannot be read.
     """
     folder = sources.data_folder(data_dir) if (corpus.name, corpus.split) == SPLIT else None
     path = next((path for file in PREDICTION_FILES for path in folder.rglob(file)), None) if folder else None
@@ -319,7 +318,8 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
 
 
 def _read(path: Path) -> pd.Series:
-    """index -> number right, of the release (commas, "number of correct responses (out of 100)") or of a tsv copy."""
+    """Read index -> number right from the release (commas, "number of correct responses (out of 100)") or a tsv
+    copy."""
     try:
         table = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
     except ValueError as error:  # empty, not UTF-8, lines of different lengths

@@ -1,18 +1,17 @@
-"""The planted corpus: pairs from a small grammar, with artifacts, label noise and ambiguity put in and recorded.
+"""The planted corpus: pairs from a small grammar, with planted and recorded artifacts, label noise and ambiguity.
 
-It is the specimen, not the evidence. Whatever claims to find artifacts, mislabelled or ambiguous examples can be asked
-here whether it finds them, against columns that hold the truth::
+It tests methods and is no evidence about language: a method that claims to find artifacts, wrong labels or ambiguous
+examples is compared with columns that have the truth::
 
     corpus = make_split("train", 2_000, seed=0)
     corpus.table["flipped"], corpus.table["ambiguous"]
 
-The grammar has sentence patterns (patterns.yaml, whose head says how they are made) and words (words.yaml). A pattern
-names slots, and `draw` fills them: {a} "the nurse", {a.kind} "a health worker", {w} "carried", {w.b} "carry". Each slot
-comes twice: what is said, and the same thing in a synonym, where there is one. Slots are drawn without regard to any
-label.
+The grammar has sentence patterns (patterns.yaml; its head describes their form) and words (words.yaml). A pattern names
+slots, and `draw` fills them: {a} "the nurse", {a.kind} "a health worker", {w} "carried", {w.b} "carry". Each slot comes
+in two wordings, the second with a synonym if there is one. Slots are drawn independently of any label.
 
-Counterfactual pairs of the grammar are one edit of the premise, after which another label is the true one. Both
-premises are of one pattern and filled with the same words, so that the grammar knows the label of each::
+A counterfactual pair is one edit of the premise after which another label is true. Both premises have the same pattern
+and the same words, so the grammar knows the label of each::
 
     originals, revised = counterfactuals(500, seed=0)
 """
@@ -39,21 +38,21 @@ _ALL = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encodi
 class Pattern(NamedTuple):
     """One hypothesis and the premises that decide it.
 
-    What decides the label for one person leaves it open for another, so these premises count as neutral too: otherwise
-    the wording of the premise alone would tell neutral pairs from the rest.
+    A premise that decides the label for one person leaves it open for another, so such premises are also used as
+    neutral ones: otherwise the wording of the premise alone would identify neutral pairs.
     """
 
     family: str
     hypothesis: str
-    premises: tuple[list[str], ...]  # that entail it, leave it open, contradict it; of the open, those that say less
+    premises: tuple[list[str], ...]  # entailing, open, contradicting; the open ones that say less
 
 
 def _pattern(family: str, entry: dict) -> Pattern:
     hypothesis, entailing, contradicting = entry["hypothesis"], entry["entailment"], entry["contradiction"]
     neutral = [premise["specific"] if isinstance(premise, dict) else premise for premise in entry["neutral"]]
     specific = [premise["specific"] for premise in entry["neutral"] if isinstance(premise, dict)]
-    if family != "transfer":  # where saying it of another person nearly denies it
-        # the others said of someone (or something) that the hypothesis is not about, where that can be
+    if family != "transfer":  # there, saying it of another person nearly denies it
+        # the other premises said of someone (or something) that the hypothesis is not about, if possible
         subject = re.search(r"\{(\w)", hypothesis).group(1)
         other = "y" if subject == "x" else "d"
         exclusive = (f"it was {{{subject}}}", "only ")  # these rule everyone else out
@@ -65,7 +64,7 @@ def _pattern(family: str, entry: dict) -> Pattern:
 
 
 PATTERNS = [_pattern(family, entry) for family, entries in _ALL["families"].items() for entry in entries]
-AMBIGUOUS: list[dict] = _ALL["ambiguous"]  # family, premise, hypothesis, and the two labels that can be defended
+AMBIGUOUS: list[dict] = _ALL["ambiguous"]  # family, premise, hypothesis, and the two defensible labels
 
 
 # ---------------------------------------------------------------- lexicon
@@ -75,30 +74,31 @@ WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding
 
 Column = NDArray[np.object_]
 Entry = str | list[str]  # a word, or a word and its synonym
-Plan = dict[str, NDArray]  # what is known of n pairs: name -> (n, ...)
+Plan = dict[str, NDArray]  # facts about n pairs: name -> (n, ...)
 
 
 def draw(n: int, rng: Generator) -> dict[str, Column]:
-    """One set of words for each of n pairs, slot name -> (2, n): what is said, and otherwise; they differ where the
-    word has a synonym. People, things and verbs of one pair differ."""
+    """Draw one set of words for each of n pairs, slot name -> (2, n): the two wordings, which differ if the word has a
+    synonym. People, things and verbs of one pair differ."""
     phrases = {}
 
     def below(size: int) -> NDArray[np.int64]:
         return rng.integers(size, size=n)
 
     def distinct(size: int, k: int) -> NDArray[np.int64]:
-        """(k, n) integers below `size`, no two alike in a column."""
+        """(k, n) integers below `size`, without repeats in a column."""
         return rng.random((n, size)).argsort(axis=1)[:, :k].T
 
     def put(names: Iterable[str], picks: Iterable[NDArray[np.int64]]) -> None:
-        """Fill each slot in all its forms with its entries[pick]; a coin decides which of two synonyms is said."""
+        """Fill each slot in all its forms with its entries[pick]; a coin toss decides which of two synonyms comes
+        first."""
         for name, pick in zip(names, picks, strict=True):
             entries, swap = lexicon()[name][0], below(2)
             for form in entries[0]:
                 words = np.array([entry[form] for entry in entries], dtype=object)  # (words, 2)
                 phrases[name + form] = words[pick, [swap, 1 - swap]]
 
-    # Nouns of different kinds, so that no one of them is covered by the kind of another.
+    # Nouns of different kinds, so that none is included in the kind of another.
     for names, kinds in (("abcd", "people"), ("xy", "things")):
         first = distinct(len(WORDS[kinds]), len(names)).T * 5
         put(names, (first + rng.integers(5, size=first.shape)).T)
@@ -119,7 +119,7 @@ def draw(n: int, rng: Generator) -> dict[str, Column]:
     some = few + 1 + below(5)
     many = some + 1 + below(4)
     put(("few", "some", "many", "both"), (few, some, many, few + some))
-    # Two slots that exclude each other, either way round; an entry and its opposite stand side by side.
+    # Two slots that exclude each other, in either order; an entry and its opposite are neighbours.
     for names, pairs in (("gh", "grades"), ("fo", "looks"), ("sr", "states")):
         pick, side = below(len(WORDS[pairs])), below(2)
         put(names, (2 * pick + side, 2 * pick + 1 - side))
@@ -130,12 +130,12 @@ def draw(n: int, rng: Generator) -> dict[str, Column]:
 
 @cache
 def lexicon() -> dict[str, tuple[list[dict[str, tuple[str, str]]], list[object]]]:
-    """Of each slot the entries, and by what the grammar compares them: the kind, side, season or pair that each entry
-    belongs to, or its number. An entry is the word in each form ("", ".s", ".b"), and its synonym in that form."""
+    """The entries of each slot, and the keys by which the grammar compares them: the kind, side, season or pair of each
+    entry, or its number. An entry is the word in each form ("", ".s", ".b"), and its synonym in that form."""
     found = {}
 
     def put(slots: Iterable[str], groups: Mapping[object, list[Entry]], forms: Mapping = PLAIN, **of_key: Callable):
-        """The words of each group; ``of_key`` makes a form of the group's key."""
+        """Add the words of each group; ``of_key`` makes a form from the group's key."""
         made = []
         for key, words in groups.items():
             more = {f".{name}": _two(make(key)) for name, make in of_key.items()}
@@ -172,11 +172,11 @@ def _article(noun: str) -> str:
 
 
 def _verb(verb: str) -> list[str]:
-    """The past of a verb, and its participle where that is another word."""
+    """The past of a verb, and its participle if that is a different word."""
     return WORDS["irregular"].get(verb, [verb.removesuffix("e") + "ed"])
 
 
-# The forms of a word class, each with what makes it of the word.
+# The forms of a word class, each with the function that makes it.
 PLAIN = {"": str}
 NOUN = {"": "the {}".format, ".n": str, ".one": _article, ".s": lambda noun: WORDS["plurals"].get(noun, noun + "s")}
 VERB = {"": lambda verb: _verb(verb)[0], ".b": str, ".p": lambda verb: _verb(verb)[-1]}
@@ -186,20 +186,20 @@ VERB = {"": lambda verb: _verb(verb)[0], ".b": str, ".p": lambda verb: _verb(ver
 
 
 def edit(before: str, after: str) -> tuple[str, str]:
-    """The shortest run of whole words of ``before`` and what stands in its place in ``after``; neither is empty.
+    """The shortest run of whole words of ``before`` and its replacement in ``after``; neither is empty.
 
-    What is equal at the beginning is passed over first, then what is equal at the end.
+    Equal words at the beginning are skipped first, then equal words at the end.
 
     Raises
     ------
     ValueError
-        Where the texts are equal or have no word in common.
+        If the texts are equal or have no word in common.
     """
-    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text.rstrip()) for text in (before, after))  # a mark is a word of its own
+    a, b = (re.findall(r"\s*(?:\w+|[^\w\s])", text.rstrip()) for text in (before, after))  # a mark is a word
     start, end = shared_ends(a, b)
     if before == after or not start + end:
         raise ValueError(f"no single edit makes {after!r} of {before!r}")
-    if start + end == min(len(a), len(b)):  # only put in, or only taken out: a word beside it joins the run
+    if start + end == min(len(a), len(b)):  # pure insertion or deletion: a neighbouring word joins the run
         start, end = (start - 1, end) if start else (start, end - 1)
     while start and not (a[start][0] == b[start][0] == " "):  # a run does not begin with a mark
         start -= 1
@@ -207,7 +207,8 @@ def edit(before: str, after: str) -> tuple[str, str]:
 
 
 def shared_ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """How many words two sequences share at their beginning, and then at their end."""
+    """Number of words that two sequences share at the beginning, and number of the other words that they share at the
+    end."""
     shorter = min(len(a), len(b))
     start = next((at for at in range(shorter) if a[at] != b[at]), shorter)
     end = next((at for at in range(shorter - start) if a[-1 - at] != b[-1 - at]), shorter - start)
@@ -218,26 +219,26 @@ def shared_ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
 
 
 SPLITS = ("train", "validation", "test", "challenge")
-# For each label, the words and the phrase that may give it away; see words.yaml.
+# For each label, the words and the phrase that may predict it; see words.yaml.
 ARTIFACT_WORDS = {LABELS.index(label): tuple(words) for label, words in WORDS["artifact_words"].items()}
 GIVEAWAYS = {LABELS.index(label): phrase for label, phrase in WORDS["giveaways"].items()}
 TRUTH = ("true_label", "family", "planted", "flipped", "ambiguous", "artifact_word")
 STRENGTHS = {"flips": 0.06, "ambiguous": 0.08, "artifact": 0.3, "overlap": 0.3, "length": 0.25, "giveaway": 0.05}
-STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a label drawn at random, so that no word is a sure sign
+STRAY_WORD = 0.1  # share of hypotheses with an artifact word of a random label, so that no word is a sure sign
 SPECIFIC_SHARE = 0.75  # of the flipped labels: entailment given to a hypothesis more specific than its premise
 ATTEMPTS = 20
 
 
 def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, **strengths: float) -> Corpus:
-    """A corpus of n pairs with balanced labels; equal arguments give equal corpora.
+    """Make a corpus of n pairs with balanced labels; equal arguments give equal corpora.
 
     flips
-        share of pairs whose label is not the true one; three in four are true neutrals labelled entailment whose
-        hypothesis is more specific than the premise (what the consensus cleaning paper found in SNLI)
+        share of pairs with a wrong label; three in four are true neutrals labelled entailment with a hypothesis that is
+        more specific than the premise (as the consensus cleaning paper found in SNLI)
     ambiguous
-        share of pairs for which two labels can be defended; the label is drawn between the two
+        share of pairs with two defensible labels; the label is drawn between the two
     artifact
-        share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), besides `STRAY_WORD`
+        share of hypotheses with a word that goes with their label (`ARTIFACT_WORDS`), in addition to `STRAY_WORD`
     overlap
         share of pairs where entailed hypotheses repeat the premise's words and others avoid them
     length
@@ -247,20 +248,21 @@ def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, 
     against
         the same artifacts attached to a wrong label instead, as in the challenge split
 
-    A strength that is not given is that of `STRENGTHS`.
+    A strength that is not given is taken from `STRENGTHS`.
 
-    Artifacts follow the label that is given, since annotators write towards it; they leave the truth untouched.
-    Columns beside the corpus's own (`TRUTH`): true_label (for an ambiguous pair, its label), family (of the pattern),
-    planted (the artifacts that were forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous,
-    artifact_word (the word in the hypothesis, forced or stray, or "").
-    With every strength at 0 the hypothesis alone tells nothing about the label (see patterns.yaml).
+    Artifacts follow the given label, because annotators write towards it; they do not change the truth. Extra columns
+    (`TRUTH`): true_label (for an ambiguous pair, its label), family (of the pattern), planted (the artifacts that were
+    forced, of word, overlap, length and giveaway, joined by ";"), flipped, ambiguous, artifact_word (the word in the
+    hypothesis, forced or stray, or "").
+
+    With every strength at 0 the hypothesis alone carries no information about the label (see patterns.yaml).
     """
     _check(n, split, strengths)
     strengths = STRENGTHS | strengths
     rng = np.random.default_rng([seed, SPLITS.index(split), 0x9A1])
-    # what each pair is to be, before any word is chosen: label, true label, and why they differ
+    # decide label, true label and the reason why they differ, before any word is chosen
     label = rng.permutation(np.arange(n) % len(LABELS))
-    # Neutral has a part in both kinds of ambiguity (E or N, N or C): at twice the share, each draw between two is fair.
+    # Neutral is part of both kinds of ambiguity (E or N, N or C): with twice the share, each draw between two is fair.
     blur_rate = strengths["ambiguous"] * np.where(label == N, 1.5, 0.75)
     blurred, entailed = rng.random(n) < blur_rate, label == E
     flip_rate = strengths["flips"] * np.where(entailed, 3 * SPECIFIC_SHARE, 1.5 * (1 - SPECIFIC_SHARE))
@@ -276,7 +278,7 @@ def make(n: int, seed: int = 0, *, split: str = "train", against: bool = False, 
 
 
 def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) -> Corpus:
-    """One split: train and validation have flips and ambiguous pairs, test and challenge true labels only.
+    """Make one split: train and validation have flips and ambiguous pairs, test and challenge only true labels.
 
     The artifacts of train, validation and test are the same; those of challenge point to a wrong label.
     """
@@ -285,7 +287,8 @@ def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) ->
 
 
 def check_truth(corpus: Corpus) -> None:
-    """Raise `CorpusError` where other pairs were joined to a planted corpus: what is missing there would be cast."""
+    """Raise `CorpusError` if other pairs were joined to a planted corpus, because their missing values would be
+    cast."""
     missing = corpus.table[[name for name in TRUTH if name in corpus.table]].isna()
     if missing.any(axis=None):
         row = int(missing.any(axis=1).argmax())
@@ -308,7 +311,7 @@ def _check(n: int, split: str, shares: dict[str, float]) -> None:
 
 
 def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) -> Plan:
-    """Which artifacts fire on each pair, for the label they point to."""
+    """The artifacts that fire on each pair, for the label they point to."""
     n = len(towards)
     fires = {name: rng.random(n) < strengths[name] for name in ("artifact", "overlap", "length", "giveaway")}
     fires["length"] &= towards != C
@@ -317,7 +320,7 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) ->
     word = words[word_of, rng.integers(words.shape[1], size=n)]
     word[~fires["artifact"] & (rng.random(n) >= STRAY_WORD)] = ""
     tail = np.where(fires["length"], towards == N, rng.random(n) < 0.15)  # 15%: a long tail for no reason
-    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < 0.5)  # half say things in other words
+    other_words = np.where(fires["overlap"], towards != E, rng.random(n) < 0.5)  # half use other words
     phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
@@ -332,7 +335,8 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) ->
 
 
 def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
-    """What ``draw_texts`` makes of the planned rows; what came out twice, or like its original, is drawn again."""
+    """Draw texts for the planned rows with ``draw_texts``; repeats, and texts equal to their original, are drawn
+    again."""
     n, rows = len(plan["label"]), {}
     todo = np.arange(n)
     for _ in range(ATTEMPTS):
@@ -359,8 +363,8 @@ def _pairs(rows: Plan, rng: Generator) -> Plan:
 
 
 def _texts(premises: list[Column], hypothesis: Column, rows: Plan, rng: Generator) -> tuple[list[Column], Column]:
-    """Forms filled with one set of words a row. Four premises in ten have a second sentence, the same in each of
-    ``premises``, that has nothing to do with the hypothesis; the hypothesis has its phrase, tail and artifact word."""
+    """Fill forms with one set of words for each row. Four premises in ten get a second sentence, the same in each of
+    ``premises``, that has nothing to do with the hypothesis; the hypothesis gets its phrase, tail and artifact word."""
     n = len(hypothesis)
     slots, as_said = draw(n, rng), np.zeros(n, dtype=int)
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
@@ -377,7 +381,8 @@ def _texts(premises: list[Column], hypothesis: Column, rows: Plan, rng: Generato
 
 
 def _choose_patterns(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
-    """A family, a pattern of it (neither knows the label), then a premise that makes the true label so."""
+    """Choose a family, one of its patterns (both independent of the label), then a premise that gives the true
+    label."""
     families, hypotheses, options = zip(*PATTERNS, strict=True)
     families, hypotheses = np.array(families, dtype=object), np.array(hypotheses, dtype=object)
     chances = 1 / pd.Series(families).map(Counter(families)).to_numpy()
@@ -393,7 +398,7 @@ def _choose_patterns(rows: Plan, rng: Generator) -> tuple[Column, Column, Column
 
 
 def _choose_ambiguous(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
-    """A pair of which the given label is one of the two defensible ones."""
+    """Choose a pair with the given label as one of its two defensible ones."""
     label = rows["label"]
     kind = np.where(label == N, rng.integers(2, size=len(label)), label // 2)  # 0: E or N, 1: N or C
     table = np.array([(each["family"], each["premise"], each["hypothesis"]) for each in AMBIGUOUS], dtype=object)
@@ -403,7 +408,7 @@ def _choose_ambiguous(rows: Plan, rng: Generator) -> tuple[Column, Column, Colum
 
 
 def _fill(forms: Column, slots: dict[str, Column], otherwise: NDArray[np.int_]) -> Column:
-    """Each form with its slots filled from the same row, 0 as said or 1 otherwise; rows of one form together."""
+    """Fill the slots of each form from the same row, in wording 0 or 1; rows with the same form are filled together."""
     out = np.empty(len(forms), dtype=object)
     codes, distinct = pd.factorize(forms)
     order = np.argsort(codes, kind="stable")
@@ -418,7 +423,7 @@ def _fill(forms: Column, slots: dict[str, Column], otherwise: NDArray[np.int_]) 
 
 
 def _sentence(clauses: Column) -> Column:
-    """Clauses with a capital first letter and a full stop."""
+    """Turn clauses into sentences, with a capital first letter and a full stop."""
     text = pd.Series(clauses, dtype="str")
     return (text.str[:1].str.upper() + text.str[1:] + ".").to_numpy(dtype=object)
 
@@ -429,28 +434,28 @@ def _sentence(clauses: Column) -> Column:
 def counterfactuals(
     n: int, seed: int = 0, *, split: str = "test", broken: float = 0.0, **strengths: float
 ) -> tuple[Corpus, Corpus]:
-    """Original pairs (n,) and their revisions (2 n,), two for each original: one towards each of the other labels.
+    """Make original pairs (n,) and their revisions (2 n,): for each original, one towards each of the other labels.
 
-    The labels of the originals are balanced and true. Row 2 i and row 2 i + 1 of the revisions belong to original i.
-    Columns of the revisions: label is the intended one, by number, and intended_label by name; true_label is what the
-    grammar says of the revised pair, by number; broken says that the two differ. `span` is the run of words in the
-    original's premise that `replacement` took the place of; neither is empty, and the rest of the two premises is
-    equal. The span may occur twice in the premise. Equal arguments give equal corpora.
+    The labels of the originals are balanced and true. Rows 2 i and 2 i + 1 of the revisions belong to original i.
+    Columns of the revisions: label is the intended label, by number, and intended_label by name; true_label is the
+    revised pair's label by the grammar, by number; broken is True if the two differ. `span` is the run of words in the
+    original's premise that `replacement` replaces; neither is empty, and the rest of the two premises is equal. The
+    span may occur twice in the premise. Equal arguments give equal corpora.
 
     Parameters
     ----------
     split
         as in `planted.make_split`; in "challenge" the artifacts point to a wrong label
     broken
-        share of the revisions that miss their label: the edit keeps the original's label or makes the third one
+        share of the revisions that miss their label: the edit keeps the original's label or produces the third one
     strengths
-        of the artifacts in the hypothesis, as in `planted.make`. They follow the label of the original, and its
+        strengths of the artifacts in the hypothesis, as in `planted.make`. They follow the original's label, and its
         revisions have the same hypothesis; there are neither flips nor ambiguous pairs
 
     Raises
     ------
     CorpusError
-        For a share, split or strength that there is not.
+        If a share, split or strength does not exist.
     """
     if not 0 <= broken <= 1:
         raise CorpusError(f"planted: broken={broken} is not a share between 0 and 1")
@@ -482,7 +487,7 @@ def counterfactuals(
 @cache
 def edits() -> pd.DataFrame:
     """All premise forms of the grammar that one edit can turn to each of the other two labels: columns family,
-    hypothesis, premise, label (the true one), becomes (for each label the forms of which it is the true one)."""
+    hypothesis, premise, label (the true one), becomes (for each label, the forms for which it is true)."""
     found = []
     for pattern in PATTERNS:
         sides = [(label, form) for label in range(len(LABELS)) for form in pattern.premises[label]]
@@ -490,7 +495,7 @@ def edits() -> pd.DataFrame:
         for (_, form), (label, other) in permutations(sides, 2):
             a, b = form.split(), other.split()
             start, end = shared_ends(a, b)
-            # at least two words or slots in common, and at most three taken out or put in
+            # at least two words or slots in common, and at most three removed or added
             if form != other and start + end >= 2 and max(len(a), len(b)) - start - end <= 3:
                 becomes[form, label].append(other)
         for label, form in sides:
@@ -501,15 +506,15 @@ def edits() -> pd.DataFrame:
 
 
 def _revisions(rows: Plan, rng: Generator) -> Plan:
-    """One draw of forms and words for each row: a pair, two revisions of its premise, and their true labels."""
+    """Draw forms and words for each row: a pair, two revisions of its premise, and their true labels."""
     label, intended, known = rows["label"], rows["intended"], edits()
     pick = np.empty(len(label), dtype=int)
-    for side in range(len(LABELS)):  # all families alike, as in the planted corpus
+    for side in range(len(LABELS)):  # all families equally, as in the planted corpus
         families = known["family"][known["label"] == side]
         chances = 1 / families.map(families.value_counts()).to_numpy()
         pick[label == side] = rng.choice(families.index, int((label == side).sum()), p=chances / chances.sum())
     counts = np.array([[len(forms) for forms in each] for each in known["becomes"]])
-    # a missed label is by a coin the one that was there, where an edit can keep it, or the third one
+    # a revision that misses gets, by a coin toss, the original's label, if an edit can keep it, or the third one
     kept = (counts[pick, label] > 0)[:, None] & (rng.random((len(label), 2)) < 0.5)
     true = np.where(rows["missed"], np.where(kept, label[:, None], 3 - label[:, None] - intended), intended)
     size = counts[pick[:, None], true]

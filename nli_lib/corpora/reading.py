@@ -1,18 +1,18 @@
-"""Reading: the rows of a file as somebody wrote them, and the Corpus made of them.
+"""Reading files: their rows as written, and the Corpus made from them.
 
 `read` takes csv, tsv, txt, json, jsonl and parquet files, gzipped too, into rows of plain Python values. Nothing is
-converted on the way: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text.
-`own` gives the rows of a user's file the library's names, and `build` judges each of them::
+converted: every csv and tsv field stays a string, so a hypothesis "None" or "n/a" (SNLI has both) is a text. `own` maps
+the columns of a user's file to the library's names, and `build` checks every row::
 
     rows = own(read(Path("mine.csv")))
     corpus = build(rows, name="mine", split="train", source="mine.csv", own=True)
 
-One bad row, which cannot be split into fields or has no text or label, is left out and counted by reason. What concerns
-the whole file (a column that is not there, labels that are bare numbers, no usable row at all) is one `CorpusError`
-that names the file, the field, a row, and what to do.
+A bad row, which cannot be split into fields or has no text or label, is left out and counted by reason. A fault of the
+whole file (a missing column, labels that are plain numbers, no usable row) raises one `CorpusError` that names the
+file, the field, a row, and what to do.
 
-Delimited text and JSON go through the standard library: pandas fills a short row up without a word, and the readers of
-pandas and pyarrow stop at the first line that is not JSON or not UTF-8, where here one bad row is one counted row.
+Delimited text and JSON are read by the standard library: pandas pads short rows silently, and the readers of pandas and
+pyarrow stop at the first line that is not JSON or not UTF-8; here a bad row is left out and counted.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from nli_lib.corpora.corpus import (
     unique_uids,
 )
 
-LONGEST = 200_000  # characters, a document of a hundred pages; a premise this long costs the audit 0.1 s and 4 MB
-# In a published corpus: one premise of MultiNLI is longer, and no recorded number rests on it.
+LONGEST = 200_000  # characters, a document of a hundred pages; a premise of this length costs the audit 0.1 s and 4 MB
+# Limit for published corpora: one premise of MultiNLI is longer, and no recorded number depends on it.
 OFFICIAL = 20_000
 
 NO_LABEL, UNKNOWN_LABEL, SEVERAL = "no gold label", "unknown label", "several labels in one cell"
@@ -72,14 +72,14 @@ _NAMED = 20  # names in a message
 
 
 def shown(names: Iterable[object]) -> str:
-    """Names for a message, the first of them where they are many."""
+    """Names for a message; only the first ones if there are many."""
     names = list(names)
     return ", ".join(map(repr, names[:_NAMED])) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one source before any of them is judged, first under its own column names, then the library's.
+    """The rows of one source before they are checked, first with the source's column names, then with the library's.
 
     Attributes
     ----------
@@ -94,13 +94,13 @@ class Rows:
     classes
         the classes of this source
     names
-        further label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+        extra label spellings for this source only, see `nli_lib.corpora.corpus.to_index`
     note
-        what a reader of the corpus's `source` should know, for instance a swapped orientation
+        a remark for the corpus's `source`, for instance a swapped orientation
     first
-        the line of the file in which row 0 stands, where every row has one line; None: not known
+        the line of the file with row 0, if every row is one line; None: not known
     encoding
-        what a user said the file's encoding is; None: nothing
+        the file's encoding as declared by the user; None: not declared
     """
 
     table: pd.DataFrame
@@ -115,28 +115,28 @@ class Rows:
 
     @classmethod
     def of(cls, columns: Mapping[str, Iterable], row: np.ndarray, where: str, **more: object) -> Rows:
-        """Columns whose values stay as they are: no inference of dates, numbers, strings or missing values."""
+        """Make rows from columns without converting values: no inference of dates, numbers, strings or missing
+        values."""
         names = {name: str(name).encode("utf-8", "replace").decode() for name in columns}
         held = {names[name]: pd.Series(list(values), dtype=object) for name, values in columns.items()}
         return cls(pd.DataFrame(held, dtype=object, index=range(len(row))), row, where, **more)
 
     def place(self, row: int) -> str:
-        """Where a row of the source stands, for a person."""
+        """The place of a row in the source, for a message."""
         return f"row {row + 1}" + (f" (line {row + self.first})" if self.first else "")
 
     def pick(self, fields: Mapping[str, object], extras: Sequence[str] | None = (), advice: str = "") -> Rows:
-        """The rows with the columns of a source under the library's names.
+        """Rename the columns of a source to the library's names.
 
         Parameters
         ----------
         fields
-            the library's name -> the source's, or several: the first that is there is taken, in capitals or not; all
-            but "uid" must be there
+            the library's name -> the source's, or several: the first that exists is used, in any letter case; all
+            except "uid" must exist
         extras
-            columns kept under their own names where they exist, with ``source_`` before a name that is taken; None
-            keeps all that are not picked
+            columns to keep if they exist, with ``source_`` before a name that is taken; None keeps all other columns
         advice
-            what to do about a missing column, for the message
+            advice about a missing column, for the message
         """
         there = {name.lower(): name for name in reversed(self.table.columns)} | {name: name for name in self.table}
         picked = {}
@@ -155,21 +155,21 @@ class Rows:
         return replace(self, table=pd.DataFrame({ours: self.table[theirs] for ours, theirs in picked.items()}))
 
     def assign(self, **columns: object) -> Rows:
-        """The rows with further columns."""
+        """Add columns."""
         return replace(self, table=self.table.assign(**columns))
 
 
 def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) -> Corpus:
-    """The Corpus of a source's rows: each judged, labels mapped by name, uids made unique.
+    """Make the Corpus of a source's rows: check each row, map labels by name, make uids unique.
 
     Parameters
     ----------
     own
-        a user's own file: rows that repeat an earlier one in uid, texts and label are left out and counted, two rows
-        with one uid and different content are an error, and so is what would leave out many rows of one kind: a label
-        that is not known, another encoding. An official corpus keeps all its rows, so that its size is the published
-        one: a second and third row of one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI pairs one claim
-        with several contexts).
+        True for a user's file: rows that repeat an earlier one in uid, texts and label are left out and counted; two
+        rows with one uid and different content are an error, and so is a fault that would leave out many rows of one
+        kind: an unknown label, another encoding. An official corpus keeps all its rows, so that its size is the
+        published one: a second and third row with one uid become ``uid#2``, ``uid#3``, in file order (FEVER-NLI pairs
+        one claim with several contexts).
     """
     table, row = rows.table, rows.row
     label = to_index(table["label"], rows.classes, rows.names)
@@ -206,7 +206,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
 
 
 def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
-    """One error when not a single label is a name that is known."""
+    """Raise one error if no label is a known name."""
     unknown = np.flatnonzero(label == UNKNOWN)
     if (label >= 0).any() or not len(unknown):
         return
@@ -221,13 +221,13 @@ def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
 
 
 def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None:
-    """One error where a good part of a user's rows would be left out for one thing that the user can mend: the file's
-    encoding, of which nothing was said, or a label name that is not known. Of other such names it prints which."""
+    """Raise one error if many of a user's rows would be left out for one reason that the user can fix: an undeclared
+    encoding or an unknown label name. Rarer unknown names are printed."""
     odd, unknown = np.flatnonzero(reason == NOT_UTF8), np.flatnonzero(reason == UNKNOWN_LABEL)
     if not rows.encoding and len(odd) > MANY * len(reason):
         words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
         like = ""
-        with contextlib.suppress(UnicodeError):  # half of a surrogate pair was no byte of the file
+        with contextlib.suppress(UnicodeError):  # half of a surrogate pair does not come from a byte of the file
             looks = words[0].encode("utf-8", "surrogateescape").decode("cp1252")
             like = f" It looks like Windows-1252 ({looks!r})." if any(map(str.isalpha, looks)) else ""
         fault = f"{len(odd):,} of {len(reason):,} rows have letters that are not UTF-8, the first of them"
@@ -252,7 +252,7 @@ def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None
 
 
 def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray:
-    """(N,) why a row cannot be used, "" where it can: a missing or unknown label, else its texts' first fault."""
+    """(N,) the reason why a row cannot be used, or "": a missing or unknown label, else its texts' first fault."""
     reason = np.full(len(table), "", dtype=object)
     for side in SIDES:
         given = table[side]
@@ -274,16 +274,16 @@ def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray
 
 
 def _is_utf8(text: str) -> bool:
-    """False where bytes that were not UTF-8, or half of a surrogate pair, stand in a text."""
+    """False if a text contains bytes that were not UTF-8, or half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode() == text
 
 
 def _plain(values: pd.Series) -> pd.Series:
-    """An extra column as strings or numbers; lists and dictionaries become JSON text."""
+    """Convert an extra column to strings or numbers; lists and dictionaries become JSON text."""
     column = pd.Series([_plain_value(value) for value in values], dtype=object)
     if len(types := set(column.dropna().map(type))) > 1:
         column = column.map(str, na_action="ignore")
-    # whole numbers with gaps would otherwise become decimals: 12 is no 12.0 where it names a person or a document
+    # whole numbers with gaps would otherwise become decimals: an id 12 must not become 12.0
     return column.convert_dtypes() if types == {int} and column.hasnans else column.infer_objects()
 
 
@@ -303,19 +303,19 @@ OWN, OWN_IDS = _OWN_FILES["fields"], _OWN_FILES["ids"]
 
 
 def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None) -> Rows:
-    """A user's own rows: premise, hypothesis, label (names); every other column is kept under its own name.
+    """Map a user's rows to premise, hypothesis and label (names); every other column keeps its name.
 
-    The uid is the column of that name, or one of `OWN_IDS` if it names every row once, else made from the row number.
-    The classes are the labels that are there, in the library's order.
+    The uid is the column of that name, or one of `OWN_IDS` if its values are unique, or is made from the row number.
+    The classes are the labels that occur, in the library's order.
 
     Parameters
     ----------
     columns
         the library's name -> the file's, for instance ``{"premise": "q", "label": "verdict"}``. Without it the names of
-        `OWN` are understood, in upper and lower case; an empty column gives way to another, and a column of numbers to
-        one of label names. Numbers are places in a file without a header: ``{"premise": "2"}``.
+        `OWN` are recognised, in upper and lower case; a column with content is preferred to an empty one, and label
+        names to numbers. Numbers are positions in a file without a header: ``{"premise": "2"}``.
     labels
-        the file's name of a label -> the library's, "-" for rows to be left out: ``{"0": "entailment", ...}``
+        the file's name of a label -> the library's, "-" for rows to leave out: ``{"0": "entailment", ...}``
     """
     columns = dict(columns or {})
     if unknown := sorted(set(columns) - set(OWN)):
@@ -326,7 +326,7 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     meant = declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_OWN_FILES['advice']}")
     if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
-        # columns named by their places: a first row whose label is none, and stands in no other row, is a header
+        # columns named by position: a first row is a header if its label is none, and occurs in no other row
         label, *others = map(str, rows.table["label"])
         if not (canonical(label) or is_numbered(label) or spelling(label) in meant or label in others):
             print(f"{rows.where}: row 1 is taken for a header ({shown(rows.table.iloc[0])}).")
@@ -345,7 +345,7 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
 
 
 def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
-    """Of several columns that may be one of the library's, the first that says something: a text, a label's name."""
+    """Choose among several columns for one of the library's names: the first with content, a text or a label's name."""
     there, chosen = {name.lower(): name for name in reversed(table.columns)}, {}
     for ours, names in OWN.items():
         theirs = [there[name] for name in names if name in there]
@@ -359,7 +359,7 @@ def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
 
 
 def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
-    """The classes named in a column of labels; where it names only one, the known set of classes that has it."""
+    """The classes named in a column of labels; if it names only one, the known set of classes that has it."""
     named = {canonical(label) for label in set(map(str, labels))} - {None}
     for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
         if named <= set(known):
@@ -371,7 +371,7 @@ def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
 
 
 def build_own(rows: Rows, name: str, split: str, source: str) -> Corpus:
-    """The Corpus of a user's own rows; rows that cannot be used are not passed over in silence."""
+    """Make the Corpus of a user's rows, and print a count of the rows that cannot be used."""
     corpus = build(rows, name=name, split=split, source=source, own=True)
     if corpus.skipped:
         many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
@@ -385,41 +385,41 @@ def build_own(rows: Rows, name: str, split: str, source: str) -> Corpus:
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
 BAD_JSON, BAD_FIELDS = "bad JSON line", "wrong number of fields"
 UNCLOSED = "line swallowed by a quote that is closed too late"
-_DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that parts the header into three is taken
-_JSON = json.JSONDecoder(strict=False)  # which keeps control characters
+_DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,;"}  # the first that splits the header into three is used
+_JSON = json.JSONDecoder(strict=False)  # keeps control characters
 _END = "\x1eend of the table\x1e"
-_SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # the line that a spreadsheet may write before the header
-_TITLES = 5  # lines that may stand above a header
-# A gzip file that unpacks to more than 16 MiB and 100 times its size is no text: language packs 3 to 20 times.
+_SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # a line that a spreadsheet may write before the header
+_TITLES = 5  # lines allowed above a header
+# A gzip file that unpacks to more than 16 MiB and 100 times its size is not text, which compresses 3 to 20 times.
 _UNPACKED, _RATIO = 2**24, 100
 _PIECE = 2**20
 
 
 def kind(path: Path) -> str:
-    """The format a file's name announces: one of `SUFFIXES`, with or without ".gz" after it; "" for any other name."""
+    """The format by a file's name: one of `SUFFIXES`, with or without ".gz" after it; "" for any other name."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     return suffix if suffix in SUFFIXES else ""
 
 
 def read(path: Path, *, quoted: bool | None = None, encoding: str | None = None, columns: dict | None = None) -> Rows:
-    """The rows of a file whose name ends in one of `SUFFIXES`, gzipped or not.
+    """Read the rows of a file with a name that ends in one of `SUFFIXES`, gzipped or not.
 
     Parameters
     ----------
     quoted
-        of fields parted by tabs. False: a double quote is a letter like any other (GLUE, SICK, HANS, MED). True: they
-        wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if the whole file is well-formed
-        so. Fields parted by commas or semicolons are always so quoted.
+        treatment of double quotes in fields separated by tabs. False: they are ordinary characters (GLUE, SICK, HANS,
+        MED). True: they wrap fields and are doubled inside them (Human-CAD, spreadsheets). None: True if that makes the
+        whole file well-formed. Fields separated by commas or semicolons are always treated as with True.
     encoding
-        of a file that is not UTF-8, nor UTF-16 with a byte-order mark
+        encoding of a file that is neither UTF-8 nor UTF-16 with a byte-order mark
     columns
-        of a user's own file, {} where none was named: it may have a title above its header. Where all that it names are
-        numbers, and no names of the header, the file has no header, and its columns are "1", "2", ...
+        column names declared for a user's file, {} for none; such a file may have a title above its header. If all are
+        numbers and none is a name in the header, the file has no header, and its columns are "1", "2", ...
 
     Raises
     ------
     CorpusError
-        For a file that is missing, empty, header only, cut short, or without any good row.
+        If the file is missing, empty, header only, cut short, or without any good row.
     """
     ending = kind(path)
     if not ending:
@@ -444,7 +444,7 @@ def _bytes(path: Path) -> bytes:
     try:
         most = max(_UNPACKED, _RATIO * path.stat().st_size)
         with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
-            # in pieces: asked for all at once, Python sets as much memory aside as the file might unpack to
+            # in pieces: otherwise Python reserves memory for everything that the file might unpack to
             pieces = iter(lambda: file.read(_PIECE), b"")
             data = b"".join(islice(pieces, most // _PIECE + 1))
     except FileNotFoundError:
@@ -461,7 +461,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _text(data: bytes, path: Path, encoding: str | None) -> str:
-    """The text of a file; a byte that is not UTF-8 becomes a lone surrogate, by which its row is known later."""
+    """The text of a file; a byte that is not UTF-8 becomes a lone surrogate, which later identifies its row."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     try:
@@ -471,9 +471,9 @@ def _text(data: bytes, path: Path, encoding: str | None) -> str:
         if encoding and (lost := text.count("\ufffd")):
             print(f"{path.name}: {lost:,} characters cannot be read as {encoding} and stand as \ufffd.")
     else:
-        if encoding and text.isascii():  # the letters of some encodings are several ASCII characters each
+        if encoding and text.isascii():  # some encodings write a letter as several ASCII characters
             text = data.decode(encoding, "replace")
-        elif encoding and codecs.lookup(encoding).name != "utf-8":  # which no text in another encoding is by chance
+        elif encoding and codecs.lookup(encoding).name != "utf-8":  # nothing else is valid UTF-8 by chance
             print(f"{path.name} is UTF-8 and not {encoding}, and is read so.")
     if text.count("\0") > len(text) // 4:
         cure = "save the file as UTF-8, or say --encoding utf-16-le"
@@ -482,7 +482,7 @@ def _text(data: bytes, path: Path, encoding: str | None) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines ended by \\n or \\r\\n only: the other Unicode line ends occur inside sentences."""
+    """Split into lines at \\n or \\r\\n only: the other Unicode line ends occur inside sentences."""
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
@@ -490,7 +490,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _json(text: str, path: Path) -> Rows:
-    """The rows of a list of objects, of an object that holds one such list, or of one object a line."""
+    """The rows of a list of objects, of an object that contains one such list, or of one object per line."""
     text, values, first = text.strip(), None, None
     try:
         values = _JSON.decode(text) if text.startswith(("[", "{")) else None
@@ -520,7 +520,7 @@ def _json(text: str, path: Path) -> Rows:
 
 
 def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping[str, str] | None, where: str) -> Rows:
-    csv.field_size_limit(sys.maxsize)  # the module's own limit would end the reading at the first long field
+    csv.field_size_limit(sys.maxsize)  # the module's limit would stop at the first long field
     if said := _SEPARATOR.match(text):
         text, delimiters = text[said.end() :], said[1]
     above = 0 if columns is None else _titles(text, delimiters)
@@ -548,7 +548,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     row = np.flatnonzero(fits & (swallowed == 0))
     held = {name: [body[at][column] for at in row] for column, name in enumerate(names)}
     odd = np.flatnonzero(~fits & (swallowed == 0))
-    skipped = +Counter({BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())})  # + drops what counts nothing
+    skipped = +Counter({BAD_FIELDS: len(odd), UNCLOSED: int(swallowed.sum())})  # + drops counts of 0
     rows = Rows.of(held, row, where, skipped=skipped, first=first if one_line_each else None)
     if columns is not None and len(odd) and len(row):
         fault = f"whose fields are not those of the header ({len(body[odd[0]]):,}, not {full:,})"
@@ -557,7 +557,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
 
 
 def _titles(text: str, delimiters: str) -> int:
-    """How many lines stand above the header: lines of one cell before the first that has three."""
+    """Number of lines above the header: lines of one cell before the first line with three."""
     lines = [line.replace("\r", " ") for line in text.split("\n", _TITLES + 1)[: _TITLES + 1]]
     for at, delimiter in product(range(len(lines)), delimiters):
         cells = [sum(map(bool, map(str.strip, row))) for row in csv.reader(lines[: at + 1], delimiter=delimiter)]
@@ -571,10 +571,10 @@ def _is_label(text: str) -> bool:
 
 
 def _cut(body: Sequence[list[str]], width: int, full: int) -> list[list[str]]:
-    """Rows with more fields than the header without those that have no name, as they are where it is not plain which.
+    """Cut rows with more fields than the header to the named ones; leave them alone if it is unclear which those are.
 
-    The labels say whether the others are in their places, if a label stands last. SNLI's files in GLUE's format have
-    each annotator's label in the rows that were validated, the gold label last, and name the first one and the last.
+    If a label comes last, the labels show whether the other fields are in place. SNLI's files in GLUE's format have
+    each annotator's label in the validated rows, the gold label last, and name only the first and the last.
     """
     right = [row for row in body if len(row) == full]
     labelled = [at for at in range(width) if right and all(map(_is_label, {row[at] for row in right}))]
@@ -594,19 +594,19 @@ def _cut(body: Sequence[list[str]], width: int, full: int) -> list[list[str]]:
 
 
 def _split(text: str, delimiter: str, quoted: bool | None, where: str) -> list[list[str]]:
-    """The fields of each row that has any. ``quoted`` as `read` has it."""
+    """The fields of each row that is not empty. ``quoted``: see `read`."""
 
     def rows(text: str, strict: bool) -> list[list[str]]:
         return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict))
 
     if delimiter == "\t" and quoted is None:
-        # whether every quote opens, closes or doubles as in a csv, and every row then has as many fields
+        # check that every quote opens, closes or doubles as in a csv, and that all rows then have equally many fields
         with contextlib.suppress(csv.Error):
             quoted = '"' in text and len({len(row) for row in rows(text, strict=True) if row}) == 1
     if delimiter == "\t" and not quoted:
         return [line.split("\t") for line in _lines(text) if line]
     every = rows(f"{text}\n{_END}", strict=False)
-    # The last row is swallowed when a quote is still open at the end of the file.
+    # The last row is swallowed if a quote is still open at the end of the file.
     if every.pop() != [_END]:
         opened = f"the double quote opened in row {len(every)}"
         raise CorpusError(f'{where}: {opened} is never closed; write "" for a quote.')
@@ -614,18 +614,18 @@ def _split(text: str, delimiter: str, quoted: bool | None, where: str) -> list[l
 
 
 def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
-    """Lines of the file in a row that an unclosed quote ran together with others, 0 for any other row.
+    """Number of the file's lines that an unclosed quote merged into a row, 0 for any other row.
 
-    A text may have line ends of its own. What gives the swallowed rows away: a line inside a field has as many fields
-    as a row has from there on, and one of them is the name of a label.
+    A text may contain line ends. Swallowed rows are recognised by a line inside a field that has the number of fields
+    that a row has from there on, one of them the name of a label.
     """
     for at, text in enumerate(fields):
         if "\n" not in text:
             continue
-        lines = text.split("\n")[:-1]  # the last one ends outside the field
+        lines = text.split("\n")[:-1]  # the last line ends outside the field
         for before, line in enumerate(lines):
             parts = line.split(delimiter)
-            whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # one word may be a text's own line
+            whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # a word alone may be text
             if whole and any(map(canonical, parts)):
                 return text.count("\n") + 1
     return 0
@@ -637,9 +637,9 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
 def _parquet(data: bytes, where: str) -> Rows:
     try:
         arrow = pq.read_table(io.BytesIO(data))
-        said = json.loads((arrow.schema.metadata or {}).get(b"huggingface", b"{}"))  # where `datasets` wrote the file
+        said = json.loads((arrow.schema.metadata or {}).get(b"huggingface", b"{}"))  # if `datasets` wrote the file
         features = said.get("info", {}).get("features", {})
-        named = {name: each for name, each in features.items() if isinstance(each, dict)}  # a list holds a list's kind
+        named = {name: each for name, each in features.items() if isinstance(each, dict)}  # a list: a list column
         classes = {name: each["names"] for name, each in named.items() if each.get("_type") == "ClassLabel"}
     except (pa.ArrowException, OSError, ValueError, AttributeError, KeyError) as error:
         raise CorpusError(f"{where}: not a readable parquet file ({str(error).splitlines()[0]}).") from None
@@ -647,7 +647,7 @@ def _parquet(data: bytes, where: str) -> Rows:
 
 
 def from_dataset(dataset: object, where: str) -> Rows:
-    """The rows of a Hugging Face dataset, class numbers as class names, or of a DataFrame."""
+    """The rows of a Hugging Face dataset, with class numbers as names, or of a DataFrame."""
     if isinstance(dataset, pd.DataFrame):
         return Rows.of(dataset, np.arange(len(dataset)), where)
     classes = {name: each.names for name, each in dataset.features.items() if hasattr(each, "names")}
@@ -655,7 +655,7 @@ def from_dataset(dataset: object, where: str) -> Rows:
 
 
 def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) -> Rows:
-    """The rows of an Arrow table; the numbers of a column of ``classes`` become the names of the classes."""
+    """The rows of an Arrow table; numbers in a column of ``classes`` become the names of the classes."""
     columns, left_out = {}, []
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):
         try:
@@ -676,5 +676,5 @@ def _arrow(arrow: pa.Table, classes: Mapping[str, Sequence[str]], where: str) ->
 def _values(column: pa.ChunkedArray) -> list:
     try:
         return column.to_pylist()
-    except OverflowError:  # dates and times go further in Arrow than in Python
+    except OverflowError:  # Arrow's dates and times have a wider range than Python's
         return column.cast(pa.string()).to_pylist()

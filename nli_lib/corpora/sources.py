@@ -1,16 +1,16 @@
-"""Sources: corpora by name, or a user's own file by path, from a local folder, then from the hub.
+"""Sources: corpora by name, or a user's file by path, from a local folder, then from the hub.
 
-`load` reads both. The catalogue (catalogue.yaml) lists each corpus's fields, the files of its splits, its place on the
-hub and its licence; what it cannot say of a corpus is done by an adapter, from the source's own columns to the
-library's, in which labels stay names::
+`load` reads both. The catalogue (catalogue.yaml) lists each corpus's fields, the files of its splits, its address on
+the hub and its licence. An adapter does what the catalogue cannot express, from the source's columns to the library's;
+labels stay names::
 
     load("snli", "validation")
     load("mine.csv", columns={"premise": "question", "hypothesis": "answer"})
 
-Other files are read whole or not at all: with a row left out, what other people found would be another result::
+Other files are read completely or not at all, because a missing row would change other people's results::
 
-    rows = every_row(path, {"id": str, "votes": list[int]})  # of each row the fields and their types
-    refuse(path, {"id": (twice, ids, "stands twice")})  # what the rows together must be
+    rows = every_row(path, {"id": str, "votes": list[int]})  # the fields of each row and their types
+    refuse(path, {"id": (twice, ids, "occurs twice")})  # conditions on all rows together
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from nli_lib.corpora.reading import Rows, build, build_own, own
 
 @dataclass(frozen=True)
 class Split:
-    """One split: its official file names (any one will do, the first found is read), samples of it, and its size.
+    """One split: its official file names (the first that is found is read), samples of it, and its size.
 
     Attributes
     ----------
     files
-        relative to the corpus's folder; a trailing ".gz" is understood too
+        relative to the corpus's folder, also with ".gz" appended
     samples
-        files known to hold a part of the split, read only where no official file is there
+        files that contain a part of the split, read only if there is no official file
     hub
-        the split's name on the hub, None where the hub has none
+        the split's name on the hub, None if it is not there
     rows
-        rows of the official release, with those that have no gold label; None where no release states it
+        rows of the official release, including those without a gold label; None if no release states it
     parts
-        splits that this one joins
+        splits that this one combines
     """
 
     files: tuple[str, ...] = ()
@@ -61,31 +61,31 @@ class Split:
 
 @dataclass(frozen=True)
 class Source:
-    """One corpus: how its files are read and where they may lie.
+    """One corpus: the form of its files and their possible places.
 
-    What these cannot say is done by the function of `nli_lib.corpora.sources` that bears the corpus's name.
+    The function of `nli_lib.corpora.sources` with the corpus's name does the rest.
 
     Attributes
     ----------
     fields
-        the library's column name -> the source's name for it, or several: the first that is there is taken
+        the library's column name -> the source's name, or several: the first that exists is used
     extras
-        further columns to keep, where they are there
+        other columns to keep, if they exist
     classes
         the classes of its labels
     names
-        label spellings of this source alone, see `nli_lib.corpora.corpus.to_index`
+        label spellings for this source only, see `nli_lib.corpora.corpus.to_index`
     folders
-        names under which the corpus's folder is known; the first is the one messages ask for
+        possible names of the corpus's folder; messages ask for the first
     hub
-        repository id on the hub, None where no faithful copy is known
+        repository id on the hub, None if no faithful copy is known
     revision
-        commit of that repository; "main" where it could not be confirmed when this was written: the commit that was
-        then read is recorded in the corpus's `source`
+        commit of that repository; "main" if it was not confirmed when this was written: the corpus's `source` then
+        records the commit that was read
     config
-        the repository's configuration
+        configuration of the repository
     quoted
-        how a tsv file's double quotes are read, see `nli_lib.corpora.reading.read`
+        treatment of double quotes in a tsv file, see `nli_lib.corpora.reading.read`
     """
 
     title: str
@@ -113,10 +113,10 @@ _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 def read_hub(repository: str, config: str | None, split: str, revision: str) -> tuple[Rows, str]:
-    """The rows of a hub split, and "repository@commit" of what was read; class numbers come back as class names.
+    """Read the rows of a hub split; return them with "repository@commit". Class numbers become class names.
 
-    Asks the hub once for the commit behind `revision`, so that an unreachable hub is an error after seconds and not
-    after the retries of a download. Raises `CorpusError` at once where the environment forbids the hub.
+    Asks the hub once for the commit of `revision`, so that an unreachable hub is an error after seconds, not after the
+    retries of a download. Raises `CorpusError` at once if the environment forbids the hub.
     """
     yes = ("1", "true", "yes", "on")
     if switch := next((name for name in _OFFLINE if os.environ.get(name, "").strip().lower() in yes), None):
@@ -137,8 +137,8 @@ def read_hub(repository: str, config: str | None, split: str, revision: str) -> 
 
 
 def every_row(path: Path, fields: Mapping[str, type]) -> list[dict]:
-    """The rows of a file, each with these fields, name -> type. Raises `CorpusError`, naming file, row and field, where
-    one has another type."""
+    """Read the rows of a file, each with these fields, name -> type. Raises `CorpusError`, naming file, row and field,
+    if a value has another type."""
     read = reading.read(path)
     if read.skipped:
         raise CorpusError(f"{path}: some of its lines cannot be read ({dict(read.skipped)}). Fetch it again.")
@@ -152,8 +152,8 @@ def every_row(path: Path, fields: Mapping[str, type]) -> list[dict]:
 
 
 def refuse(path: Path, faults: Mapping[str, tuple[ArrayLike, Sequence, str]]) -> None:
-    """Raise `CorpusError` for the first row with a fault: field -> which rows have it (N,), what to show of each row
-    (N,), and what is wrong with that."""
+    """Raise `CorpusError` for the first row with a fault. faults: field -> which rows have the fault (N,), the value to
+    show for each row (N,), and the fault."""
     for name, (faulty, values, why) in faults.items():
         if np.any(faulty):
             row = int(np.argmax(faulty))
@@ -164,36 +164,36 @@ def refuse(path: Path, faults: Mapping[str, tuple[ArrayLike, Sequence, str]]) ->
 
 
 def anli(raw: Rows, rows: Rows, split: str) -> Rows:
-    """The column `round` (1, 2 or 3) comes from the split's name."""
+    """Add the column `round` (1, 2 or 3), from the split's name."""
     return rows.assign(round=int(split[-1]))
 
 
 def wanli(raw: Rows, rows: Rows, split: str) -> Rows:
-    """GPT-3 Curie wrote the pairs; where genre is "generated_revised", a worker changed the text.
+    """Add the makers: GPT-3 Curie wrote the pairs; if genre is "generated_revised", a worker changed the text.
 
-    pairID is the row number of the seed in MultiNLI train and not its pairID, so the seed's uid is not known.
+    pairID is the row number of the seed in MultiNLI train, not its pairID, so the seed's uid is not known.
     """
     revised = rows.table["genre"] == "generated_revised" if "genre" in rows.table else False
     return rows.assign(origin_corpus="mnli", maker=np.where(revised, "gpt-3-curie, worker", "gpt-3-curie"))
 
 
 def fever(raw: Rows, rows: Rows, split: str) -> Rows:
-    """FEVER as NLI: SUPPORTS is entailment, REFUTES contradiction, NOT ENOUGH INFO neutral.
+    """Map FEVER to NLI: SUPPORTS is entailment, REFUTES contradiction, NOT ENOUGH INFO neutral.
 
-    Three-way files hold query (the claim) and context (the evidence); the two-way file holds sentence1 (the evidence)
-    and sentence2 (the claim) and has no neutral class. The evidence is the premise and the claim the hypothesis.
+    Three-way files have query (the claim) and context (the evidence); the two-way file has sentence1 (the evidence) and
+    sentence2 (the claim), and no neutral class. The evidence is the premise and the claim the hypothesis.
 
     Notes
     -----
     *Departures*: the hub's copy, and the page that describes the format, call the claim the premise. A hypothesis-only
-    model then sees evidence only, which is why the difficulty paper finds no artefact in FEVER.
+    model then sees only the evidence, which is why the difficulty paper finds no artefact in FEVER.
     """
     classes = SUPPORTED_OR_REFUTED if "sentence1" in raw.table else LABELS
     return replace(rows, classes=classes, note="evidence as premise, claim as hypothesis")
 
 
 def sick(raw: Rows, rows: Rows, split: str) -> Rows:
-    """SICK.txt holds all splits, told apart by SemEval_set."""
+    """Select the split: SICK.txt contains all splits, and SemEval_set names them."""
     if "SemEval_set" not in raw.table:
         return rows
     part = {"train": "TRAIN", "validation": "TRIAL", "test": "TEST"}[split]
@@ -202,10 +202,10 @@ def sick(raw: Rows, rows: Rows, split: str) -> Rows:
 
 
 def cad(raw: Rows, rows: Rows, split: str) -> Rows:
-    """Human-CAD: no ids. The rows of the revised folders stand in the order of their originals in original/<split>.
+    """Add ids to Human-CAD: the rows of the revised folders are in the order of their originals in original/<split>.
 
     revised_combined has four revisions of each original, revised_premise and revised_hypothesis two, each written by a
-    worker for the label that it bears. all_combined has another order, so that its origins are not known.
+    worker for its label. all_combined has another order, so its origins are not known.
     """
     folder, part = split.split("/")
     each = {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)
@@ -217,7 +217,7 @@ def cad(raw: Rows, rows: Rows, split: str) -> Rows:
 
 
 def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
-    """ChaosNLI: 100 new labels for each example; label is their majority, uid the pairID of SNLI or MultiNLI.
+    """Add the 100 new labels of each example of ChaosNLI; label is their majority, uid the pairID of SNLI or MultiNLI.
 
     Extras: n_entailment, n_neutral, n_contradiction (counts of the 100 labels), entropy (bits, as in the file),
     majority, old_label (the original gold label, by name), annotator_labels (the original five) and source.
@@ -240,7 +240,8 @@ def chaosnli(raw: Rows, rows: Rows, split: str) -> Rows:
 
 
 def stress(raw: Rows, rows: Rows, split: str) -> Rows:
-    """All but antonym and numerical change one side of a pair of MultiNLI dev, whose pairID is kept."""
+    """Add the origins: all kinds except antonym and numerical change one side of a pair of MultiNLI dev and keep its
+    pairID."""
     if split.split("/")[0] in ("antonym", "numerical"):
         return rows.assign(maker="rule")
     known = {"origin_uid": rows.table["pairID"]} if "pairID" in rows.table else {}
@@ -248,7 +249,7 @@ def stress(raw: Rows, rows: Rows, split: str) -> Rows:
 
 
 def disco(raw: Rows, rows: Rows, split: str) -> Rows:
-    """DISCO releases: the counterfactual (new_premise, new_label), written by GPT-3 for the label that it bears.
+    """Read DISCO's releases: the counterfactual (new_premise, new_label), written by GPT-3 for its label.
 
     The original is a pair of SNLI without its uid, so its text and label are kept: origin_premise (the hypothesis is
     the same), origin_label.
@@ -264,40 +265,40 @@ SPECIAL = {adapter.__name__: adapter for adapter in (anli, wanli, fever, sick, c
 
 
 Folder = str | Path | None  # of local corpora
-# File names that say nothing about the corpus count only in a folder that bears its name.
+# File names that do not identify the corpus count only in a folder with its name.
 _GENERIC = frozenset({"train", "dev", "test", "validation", "dataset"})
-# Called with every corpus that `load` returns: a study writes them into its record.
+# Called with every corpus that `load` returns, so that a study can record it.
 OBSERVERS: list[Callable[[Corpus], None]] = []
 
 
 def load(
     name: str, split: str = "train", data_dir: Folder = None, limit: int | None = None, seed: int = 0, **form: object
 ) -> Corpus:
-    """A corpus by name, or a user's own csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
+    """Load a corpus by name, or a user's csv, tsv, txt, json, jsonl or parquet file (gzipped too) by path.
 
-    Order: local official file, a local sample of the split (`Corpus.source` says so), the hub at the catalogue's
-    revision (the commit read stands in `Corpus.source`), else `CorpusError` with the file names wanted. Rows that
-    cannot be used are counted by reason in `Corpus.skipped`; of a user's file, `Corpus.left_out` is printed.
+    Order: a local official file; a local sample of the split (`Corpus.source` says so); the hub at the catalogue's
+    revision (`Corpus.source` has the commit); else `CorpusError` with the names of the files that would do. Rows that
+    cannot be used are counted by reason in `Corpus.skipped`; for a user's file, `Corpus.left_out` is printed.
 
     Parameters
     ----------
     name
         one of `names()`, or a path
     split
-        the corpus's own split name ("validation_matched", "test_r3", "revised_combined/test"); "dev" and "validation"
-        mean the same. For a user's file it is only the word in the column `split`.
+        the corpus's name for the split ("validation_matched", "test_r3", "revised_combined/test"); "dev" and
+        "validation" mean the same. For a user's file it is only the value of the column `split`.
     data_dir
         the folder of local files; by default the environment's NLI_DATA, then data/raw of the project. Official file
         names are found in it directly, in the corpus's folder, or as ``<corpus>_<file>``, gzipped or not.
     limit
-        a uniform sample of so many examples without replacement, in file order; None takes all (of the planted corpus,
-        which is made to measure: 2,000)
+        size of a uniform sample without replacement, in file order; None takes all (of the planted corpus, which is
+        made to order: 2,000)
     seed
-        of the sample, and of the planted corpus
+        seed of the sample, and of the planted corpus
     **form
-        of a user's file. columns: the library's column name -> the file's, see `nli_lib.corpora.reading.own`. labels:
-        what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}. encoding: of one that is
-        not UTF-8, as in "cp1252"
+        form of a user's file. columns: the library's column name -> the file's, see `nli_lib.corpora.reading.own`.
+        labels: the meaning of its labels, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}. encoding: if
+        it is not UTF-8, as in "cp1252"
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
@@ -322,7 +323,7 @@ def load(
 
 
 def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
-    """So many examples without replacement, in the corpus's order; the corpus itself where it has no more."""
+    """Draw ``limit`` examples without replacement, in the corpus's order; the whole corpus if it has no more."""
     if limit is None or limit >= len(corpus):
         return corpus
     chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
@@ -330,15 +331,15 @@ def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
 
 
 def from_dataset(data: object, name: str = "", split: str = "", **form: dict) -> Corpus:
-    """A Hugging Face dataset (one split of it) or a DataFrame as a Corpus; what `to_dataset` made comes back.
+    """Make a Corpus from a split of a Hugging Face dataset or a DataFrame; the inverse of `to_dataset`.
 
-    Labels are names, or a `ClassLabel`, whose numbers become names; -1 is no gold label and counted in `skipped`.
-    Everything else is as for `load` with a user's own file: column names, uids, what makes a row unusable.
+    Labels are names, or a `ClassLabel`, with numbers that become names; -1 is no gold label and counted in `skipped`.
+    Column names, uids and unusable rows are treated as by `load` with a user's file.
 
     Parameters
     ----------
     name, split
-        where not given, what the columns "corpus" and "split" say if they say one thing, else "dataset", "train"
+        by default the value of the columns "corpus" and "split", if they have only one, else "dataset", "train"
     **form
         columns: the library's column name -> the dataset's; labels: the dataset's name of a label -> the library's
     """
@@ -357,7 +358,7 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
 
 
 def names() -> tuple[str, ...]:
-    """The corpora that `load` knows by name."""
+    """Names of the corpora that `load` knows."""
     return (*SOURCES, "planted")
 
 
@@ -375,7 +376,7 @@ def data_folder(data_dir: Folder = None) -> Path | None:
 
 
 def lacking(folder: Path | None) -> str:
-    """How a sentence begins that names the files which `data_folder` should hold and does not."""
+    """The beginning of a sentence that names files missing from `data_folder`."""
     return f"{folder} does not hold" if folder else "set NLI_DATA, or pass data_dir, to a folder that holds"
 
 
@@ -409,7 +410,7 @@ def _official(name: str, split: str, folder: Path | None) -> Corpus:
 
 
 def _from_folder(name: str, split: str, folder: Path) -> tuple[Rows, str] | None:
-    """The rows of the first file of the split that is there, and where they are from."""
+    """Read the rows of the first file of the split that exists; return them with their source."""
     source, entry = SOURCES[name], SOURCES[name].splits[split]
     named = folder.name in {part for known in source.folders for part in known.split("/")}
     for file in (*entry.files, *entry.samples):
@@ -424,7 +425,8 @@ def _from_folder(name: str, split: str, folder: Path) -> tuple[Rows, str] | None
 
 
 def _from_hub(name: str, split: str, folder: Path | None) -> tuple[Rows, str]:
-    """The rows of the split on the hub and where they are from; errors name the local files that would do."""
+    """Read the rows of the split on the hub; return them with their source. Errors name the local files that would
+    do."""
     source, entry = SOURCES[name], SOURCES[name].splits[split]
     files = " or ".join(f"{source.folders[0]}/{file}" for file in entry.files)
     wanted = f"{name} {split}: {lacking(folder)} {files} (.gz too)."

@@ -1,20 +1,19 @@
-"""What models are tested on: suites of evaluation sets, sets that no catalogue lists, stress sets, counterfactuals.
+"""Evaluation data: suites of evaluation sets, sets that no catalogue lists, stress sets, counterfactuals.
 
 A suite (suites.yaml) names evaluation sets, each a corpus and a split as for `load`::
 
     tests, missing = load_each("snli", limit=2_000)
 
-MultiNLI's hard parts and the adversarial benchmark of Liu et al. (2020), on which papers on debiasing test, are read as
+MultiNLI's hard parts and the adversarial benchmark of Liu et al. (2020), the tests of papers on debiasing, are read as
 they are distributed: the first as parallel line files, the second from the hub or from JSON lines.
 
 `stress` makes the sets of the NLI stress test of Naik et al. (2018) by rule from any three-way corpus. Every row keeps
-the uid of the example it was made from (`origin_uid`) and the rule in words (`rule`). What is random about a row
-depends on the seed and that uid alone: neither the order of the corpus nor what else is in it plays a part. Antonyms
-are looked up in WordNet on this machine, never downloaded: nltk reads it from its own data or from Debian's package
-wordnet-base. The word list is pyspellchecker's.
+the uid of the example it was made from (`origin_uid`) and a description of the rule (`rule`). The randomness of a row
+depends only on the seed and that uid, not on the order of the corpus or its other rows. Antonyms are looked up in a
+local WordNet, never downloaded: nltk reads it from its data or from Debian's package wordnet-base. The word list is
+pyspellchecker's.
 
-Counterfactuals are revisions beside their originals, whoever made them: people (Human-CAD), GPT-3 (DISCO), the planted
-grammar::
+Counterfactuals are revisions with their originals, made by people (Human-CAD), GPT-3 (DISCO) or the planted grammar::
 
     pairs = load_pairs("cad", "test")
     predict(run, pairs.original)[pairs.origin], predict(run, pairs.revised)  # logits row by row
@@ -22,8 +21,8 @@ grammar::
 Notes
 -----
 *Departures* of the stress sets: the distributed files cut a text at its first full stop and put the tautology there;
-here it stands before the last one and nothing is cut. Numbers come from the corpus's own premises instead of AQuA-RAT.
-Spelling is disturbed in any word of three letters or more, not in files for content and function words.
+here it comes before the last one and nothing is cut. Numbers come from the corpus's premises instead of AQuA-RAT.
+Spelling errors occur in any word of three letters or more, without separate files for content and function words.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ from nli_lib.errors import PackageError
 
 _ALL = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
 SUITES: dict[str, dict[str, list[str]]] = _ALL["suites"]  # suite -> title of an evaluation set -> its corpus and split
-HARD_PARTS: dict[str, str] = _ALL["hard parts"]  # of MultiNLI's development set -> its folder
+HARD_PARTS: dict[str, str] = _ALL["hard parts"]  # part of MultiNLI's development set -> its folder
 BENCHMARK: dict[str, int] = _ALL["benchmark"]  # title of a part of the adversarial benchmark -> its rows
 TAUTOLOGIES: dict[str, tuple[str, str, int]] = _ALL["tautologies"]
 NAIK_SHARES: dict[str, float] = _ALL["shares"]
 
 
 def suite_for(corpus: str) -> str:
-    """The suite to test a model trained on this corpus on: the corpus's own, where there is one, else SNLI's."""
+    """The suite for testing a model trained on this corpus: the corpus's, if there is one, else SNLI's."""
     return corpus if corpus in SUITES else "snli"
 
 
@@ -69,14 +68,14 @@ Found = tuple[dict[str, Corpus], dict[str, str]]
 
 
 def load_each(sets: Mapping[str, Sequence[str]] | str, data_dir: Folder = None, limit: int | None = None) -> Found:
-    """Corpora by title, and those that could not be loaded, title -> reason.
+    """Load corpora by title; return them and the reasons for those that could not be loaded, title -> reason.
 
     Parameters
     ----------
     sets
         title -> (corpus, split), or the name of a suite
     limit
-        examples of each, sampled with seed 0; None takes all
+        examples from each, sampled with seed 0; None takes all
     """
     if isinstance(sets, str):
         if sets not in SUITES:
@@ -87,7 +86,7 @@ def load_each(sets: Mapping[str, Sequence[str]] | str, data_dir: Folder = None, 
 
 
 def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: Folder, limit: int | None) -> Found:
-    """What each of the loaders gives, or a seeded sample of it, and why the others fail."""
+    """The corpora from the loaders, or seeded samples of them, and the reasons why others failed."""
     found, missing = {}, {}
     for title, read in loaders.items():
         try:
@@ -98,7 +97,7 @@ def _each(loaders: Mapping[str, Callable[[], Corpus]], data_dir: Folder, limit: 
 
 
 def without_folder(error: CorpusError, data_dir: Folder) -> str:
-    """A reason for the book, where the folder of whoever ran the study says nothing."""
+    """The error's message for the book, without the path of the data folder, which means nothing to readers."""
     folder = sources.data_folder(data_dir)
     return str(error).replace(f"{folder}/", "").replace(str(folder), "the data folder") if folder else str(error)
 
@@ -115,7 +114,7 @@ def mnli_hard(part: str, data_dir: Folder = None) -> Corpus:
     Raises
     ------
     CorpusError
-        Where a file is missing, is not UTF-8, or has another number of lines than the others.
+        If a file is missing, is not UTF-8, or has another number of lines than the others.
     """
     folder, name = sources.data_folder(data_dir), f"mnli_hard/{HARD_PARTS[part]}"
     files, columns = {"premise": "s1.test", "hypothesis": "s2.test", "label": "labels.test"}, {}
@@ -135,7 +134,7 @@ def mnli_hard(part: str, data_dir: Folder = None) -> Corpus:
 
 
 def mnli_hards(data_dir: Folder = None, limit: int | None = None) -> Found:
-    """`mnli_hard` of both parts under the titles of their whole sets, and the reason where one is not at hand.
+    """Load `mnli_hard` of both parts, with the titles of their whole sets, and the reason if one is missing.
 
     ``limit``: of each, a seeded sample.
     """
@@ -144,14 +143,15 @@ def mnli_hards(data_dir: Folder = None, limit: int | None = None) -> Found:
 
 
 def adversarial(data_dir: Folder = None, limit: int | None = None, titles: Iterable[str] = tuple(BENCHMARK)) -> Found:
-    """The parts of the adversarial benchmark that are at hand, by title, and those that are not, title -> reason.
+    """Load the parts of the adversarial benchmark, by title; return them and the reasons for missing ones, title ->
+    reason.
 
-    Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, whose copy may change and counts only
-    with the rows that the part has. ``limit``: of each, a seeded sample.
+    Read from ``robust_nli/<split>.jsonl`` in the data folder, else from the hub, where the copy may change and is used
+    only if its number of rows is right. ``limit``: of each, a seeded sample.
 
     References
     ----------
-    Liu et al. (2020); the paper on debiased generation, Table 5. Chapter 25 sums it up.
+    Liu et al. (2020); the paper on debiased generation, Table 5. See chapter 25.
     """
     loaders = {title: partial(_part, title, data_dir) for title in titles}
     return _each(loaders, data_dir, limit)
@@ -160,9 +160,7 @@ def adversarial(data_dir: Folder = None, limit: int | None = None, titles: Itera
 def _part(title: str, data_dir: Folder) -> Corpus:
     """One part of the adversarial benchmark."""
     folder, split, count = sources.data_folder(data_dir), title.replace("-", "_"), BENCHMARK[title]
-    classes = _ALL["of two classes"].get(
-        title, LABELS
-    )  # IS-SD (HANS's sentences) and LI-TS have repositories of their own
+    classes = _ALL["of two classes"].get(title, LABELS)  # IS-SD (HANS's sentences) and LI-TS have separate repositories
     repository = "robust_nli" if classes == LABELS else f"robust_nli_{split.lower()}"
     file = f"robust_nli/{split}.jsonl"
     here = folder is not None and (folder / file).is_file()
@@ -189,7 +187,7 @@ DEBIAN = Path("/usr/share/wordnet")
 
 @cache
 def spelling() -> Callable[[Iterable[str]], set[str]]:
-    """What gives those of the words that the English word list does not have; numbers are never among them."""
+    """Return a function that finds the words missing from the English word list; numbers are never among them."""
     try:
         from spellchecker import SpellChecker
     except ModuleNotFoundError:
@@ -198,7 +196,7 @@ def spelling() -> Callable[[Iterable[str]], set[str]]:
 
 
 class Wordnet:
-    """Antonyms and base forms of English words. Raises `PackageError` where no WordNet is found."""
+    """Antonyms and base forms of English words. Raises `PackageError` if no WordNet is found."""
 
     def __init__(self) -> None:
         self._reader = _open_wordnet()
@@ -214,7 +212,7 @@ class Wordnet:
         return {found[0].name() for lemma in lemmas if (found := lemma.antonyms())}
 
     def antonyms_in(self, word: str, context: list[str]) -> set[str]:
-        """Antonyms of `word` in the sense that Lesk's rule picks: the one whose gloss shares most words with `context`.
+        """Antonyms of `word` in the sense that Lesk's rule picks: its gloss shares the most words with `context`.
 
         References
         ----------
@@ -229,12 +227,12 @@ class Wordnet:
         return {antonym.name() for lemma in lemmas for antonym in lemma.antonyms()}
 
     def base_form(self, word: str) -> str:
-        """`word` without its inflection as WordNet's rules take it off, the word itself where they know none."""
+        """`word` without its inflection by WordNet's rules; the word itself if they know none."""
         return self._reader.morphy(word) or word
 
 
 def dictionaries() -> tuple[dict[str, object], dict[str, str]]:
-    """The dictionaries at hand, by the names that `measure.dynamics.every_measure` takes, and what is missing: name
+    """The installed dictionaries, by the names that `measure.dynamics.every_measure` takes, and the missing ones: name
     of the measure -> what to install.
     """
     found, missing = {}, {}
@@ -261,18 +259,18 @@ def _open_wordnet():
         packages = "apt-get install wordnet-base (Debian), or python -m nltk.downloader wordnet"
         raise PackageError(f"antonyms need WordNet's files: {packages}")
 
-    nltk.data.path.append(str(DEBIAN))  # nltk reads from folders on its path only
+    nltk.data.path.append(str(DEBIAN))  # nltk only reads folders on its path
 
     class DebianReader(WordNetCorpusReader):
         def open(self, file: str):
-            if file == "lexnames":  # the names of WordNet's 45 files, a list that Debian's package leaves out
+            if file == "lexnames":  # the names of WordNet's 45 files, which Debian's package leaves out
                 return io.StringIO("".join(f"{i:02d}\tfile-{i:02d}\t0\n" for i in range(45)))
             return super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """No map to other languages, whose files Debian's package leaves out too."""
+            """Skip the map to other languages, because Debian's package leaves out their files too."""
 
-    with warnings.catch_warnings(action="ignore"):  # that those languages are not there
+    with warnings.catch_warnings(action="ignore"):  # about those missing languages
         return DebianReader(str(DEBIAN), omw_reader=None)
 
 
@@ -280,28 +278,28 @@ def _open_wordnet():
 
 
 WORD = re.compile(r"[A-Za-z]{3,}")
-ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards every blank would be a beginning
-# a whole number from 2 to 999 that is no part of a longer one, of a date, a time or a fraction
+ENDING = re.compile(r"[\"']?[.!?]*")  # of a sentence, read backwards: forwards, every blank would be a possible start
+# a whole number from 2 to 999 that is not part of a longer one, a date, a time or a fraction
 NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBER = re.compile(rf"(?i)(?<![\w.,:/-])(?:[2-9]|[1-9]\d{{1,2}}|{'|'.join(NUMBER_WORDS)})(?![\w/-]|[.,:]\d)")
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None = None) -> Corpus:
-    """The stress set of one of `KINDS` made from `corpus`; examples that give no row are counted in `skipped`.
+    """Make the stress set of one of `KINDS` from `corpus`; examples without a row are counted in `skipped`.
 
     word overlap, negation, length mismatch
         a tautology is added; the label stays
     spelling: swap
-        two neighbouring letters of a word of the hypothesis change places
+        two neighbouring letters in a word of the hypothesis are swapped
     spelling: keyboard
-        a letter of it becomes its neighbour on a QWERTY keyboard
+        a letter in a word of the hypothesis becomes its neighbour on a QWERTY keyboard
     antonym
         the premise, and as hypothesis the premise with one word replaced by its antonym in the sense that Lesk's rule
         picks; always contradiction
     numerical
         the premise, and as hypothesis the premise with its number replaced: an entailment ("more than" a smaller
-        number) and a contradiction; and the entailment with its sides exchanged, which is neutral
+        number) and a contradiction; and the entailment with its sides swapped, which is neutral
 
     "antonym" needs `wordnet`. "antonym" and "numerical" use each premise once, under its first uid.
     """
@@ -314,7 +312,7 @@ def stress(kind: str, corpus: Corpus, *, seed: int = 0, wordnet: Wordnet | None 
     once = corpus[~corpus.table["premise"].duplicated()] if kind in ("antonym", "numerical") else corpus
     made, empty = [], 0
     for pair in once.table.itertuples():
-        # a random stream of the example's own
+        # a separate random stream for each example
         random = np.random.default_rng([seed, KINDS.index(kind), zlib.crc32(pair.uid.encode())])
         rows = list(MAKERS[kind](pair, random, wordnet))
         uid = f"{pair.uid}#{kind}"
@@ -331,7 +329,7 @@ Row = tuple[str, str, int, str]  # premise, hypothesis, label, rule
 
 
 def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Iterator[Row]:
-    """The pair with a tautology before the end of one side."""
+    """Add a tautology before the end of one side."""
     texts = {"premise": pair.premise, "hypothesis": pair.hypothesis}
     text = texts[side].rstrip()
     marks = ENDING.match(text[::-1])[0][::-1]
@@ -340,8 +338,8 @@ def _longer(side: str, words: str, times: int, pair: tuple, *_: object) -> Itera
 
 
 def _one_word(side: str, change: Callable, pair: tuple, random: np.random.Generator, *given: object) -> Iterator[Row]:
-    """The pair with one word of a side changed; words are tried in random order until one can be, often none. What
-    changes in the premise becomes the hypothesis, and contradicts it."""
+    """Change one word of a side; words are tried in random order until one can be changed, often none. A changed
+    premise becomes the hypothesis, and contradicts the premise."""
     text = getattr(pair, side)
     words = list(WORD.finditer(text))
     for at in random.permutation(len(words)):
@@ -398,14 +396,14 @@ def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator
     yield premise, with_number(false), C, f"{found[0]} -> {false}"
 
 
-# kind -> what makes its rows of an example, a random stream and a WordNet
+# kind -> function that makes its rows from an example, a random stream and a WordNet
 MAKERS = {kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()}
 MAKERS |= {
     f"spelling: {how}": partial(_one_word, "hypothesis", change)
     for how, change in (("swap", _swap), ("keyboard", _keyboard))
 }
 MAKERS |= {"antonym": partial(_one_word, "premise", _antonym), "numerical": _numerical}
-KINDS = tuple(MAKERS)  # in this order: the random stream of an example depends on the place of the kind
+KINDS = tuple(MAKERS)  # the order matters: the random stream of an example depends on the position of the kind
 
 
 # ---------------------------------------------------------------- counterfactuals
@@ -413,7 +411,7 @@ KINDS = tuple(MAKERS)  # in this order: the random stream of an example depends 
 
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """M originals, K revisions, and for each revision the position of its original.
+    """M originals, K revisions, and the position of each revision's original.
 
     Attributes
     ----------
@@ -431,7 +429,7 @@ class Counterfactuals:
         return len(self.revised)
 
     def __getitem__(self, keep: NDArray) -> Counterfactuals:
-        """The revisions named by a mask (K,) or positions, with all originals."""
+        """Select revisions by a mask (K,) or positions, with all originals."""
         return replace(self, revised=self.revised[keep], origin=self.origin[keep])
 
     @property
@@ -441,18 +439,18 @@ class Counterfactuals:
 
     @property
     def direction(self) -> NDArray[np.object_]:
-        """From which label to which, (K,), as DISCO writes it: "e2n"."""
+        """Old and new label, (K,), in DISCO's notation: "e2n"."""
         initials = np.array([name[0] for name in self.original.classes], dtype=object)
         return initials[self.old_labels] + "2" + initials[self.revised.labels]
 
     @property
     def side(self) -> NDArray[np.object_]:
-        """Which text was revised, (K,): "premise", "hypothesis", "both" or "none"."""
+        """The text that was revised, (K,): "premise", "hypothesis", "both" or "none"."""
         moved = [getattr(self.revised, side) != getattr(self.original, side)[self.origin] for side in SIDES]
         return np.array(["none", "premise", "hypothesis", "both"], dtype=object)[moved[0] + 2 * moved[1]]
 
     def texts(self) -> tuple[list[str], list[str]]:
-        """The revised text before and after the revision, (K,) each: the hypothesis where it alone was revised."""
+        """The revised text before and after the revision, (K,) each: the hypothesis if only it was revised."""
         chosen = (self.side == "hypothesis")[:, None]
         old, new = (np.stack([c.premise, c.hypothesis], axis=1) for c in (self.original, self.revised))
         pick = np.where(chosen, [False, True], [True, False])
@@ -460,8 +458,8 @@ class Counterfactuals:
 
 
 def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int = 500) -> Counterfactuals:
-    """A set of counterfactuals by name: "disco" (split "e2n", "all", ...), "cad" ("train", "validation", "test") or
-    "planted" (a split of the planted corpus; so many ``originals``, each with two revisions)."""
+    """Load a set of counterfactuals by name: "disco" (split "e2n", "all", ...), "cad" ("train", "validation", "test")
+    or "planted" (a split of the planted corpus; the given number of ``originals``, each with two revisions)."""
     if name == "planted":
         original, revised = counterfactuals(originals, split=split)
         return pair_up(revised, original)
@@ -471,18 +469,18 @@ def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int
 
 
 def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
-    """The revisions beside their originals; revisions whose original is not there are left out and counted.
+    """Match revisions with their originals; revisions without their original are left out and counted.
 
     Parameters
     ----------
     original
-        the corpus whose uids are the revisions' origin_uid; None: the columns origin_premise and origin_label of
-        ``revised``, and origin_hypothesis where there is one (else the hypothesis is the original's)
+        the corpus with the uids in the revisions' origin_uid; None: use the columns origin_premise and origin_label of
+        ``revised``, and origin_hypothesis if it exists (else the hypothesis is the original's)
 
     Raises
     ------
     CorpusError
-        Naming the columns that are needed.
+        If a column is missing, naming those that are needed.
     """
     if original is None:
         original, origin = _from_columns(revised)
@@ -498,7 +496,7 @@ def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
 
 
 def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
-    """The distinct originals that the revisions name in columns of their own, and where each is."""
+    """The distinct originals given in the revisions' columns, and the position of each revision's original."""
     if missing := [column for column in ("origin_premise", "origin_label") if column not in revised.table]:
         raise CorpusError(f"{revised.name}/{revised.split}: columns {missing} are missing, which hold the originals")
     table = revised.table
@@ -507,7 +505,7 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
     whole = pd.DataFrame({"premise": table["origin_premise"], "hypothesis": hypothesis, "label": labels})
     known = ((labels >= 0) & whole.notna().all(axis=1)).to_numpy()
     origin = np.full(len(whole), -1)
-    origin[known] = whole[known].groupby(list(whole), sort=False).ngroup()  # numbered as they come first
+    origin[known] = whole[known].groupby(list(whole), sort=False).ngroup()  # numbered by first appearance
     kept = whole[known].drop_duplicates()
     name = str(table["origin_corpus"].iloc[0]) if "origin_corpus" in table and len(table) else revised.name
     uid = [f"{name}-origin-{revised.split}-{at}" for at in range(len(kept))]
@@ -516,12 +514,12 @@ def _from_columns(revised: Corpus) -> tuple[Corpus, NDArray[np.int64]]:
 
 
 def directions() -> list[str]:
-    """The six directions of three labels, "e2n" and so on, in the order of the labels."""
+    """The six directions between three labels, "e2n" and so on, in the order of the labels."""
     return [f"{one[0]}2{other[0]}" for one, other in permutations(LABELS, 2)]
 
 
 def join(sets: list[Counterfactuals], *, name: str) -> Counterfactuals:
-    """Several sets as one, for example the directions of one maker; originals stay as many as they were."""
+    """Join several sets, for example the directions of one maker; the number of originals does not change."""
     shift = np.cumsum([0] + [len(each.original) for each in sets[:-1]])
     origin = np.concatenate([each.origin + by for each, by in zip(sets, shift, strict=True)])
     original = concat([each.original for each in sets], name=name, split="original")

@@ -1,12 +1,12 @@
-"""The journal of a language model: every answer, kept on disk the moment it comes::
+"""The journal of a language model: every answer is written to disk as soon as it arrives::
 
     with Journal(path) as journal:
         journal.add(answer)
 
-It is a file of lines that only ever grows. Each line is one JSON object, and counts when it is on disk, so that nothing
-is asked or paid for twice; a study is replayed from its journal without any server. The file is read at once, and
-written inside a `with` block, by one process at a time. A last line that was cut off, by a kill or a full disk, is as
-if it had not been written; any other line that cannot be read is an error. No line holds a key or a password.
+It is an append-only file with one JSON object on each line. A line counts once it is on disk, so nothing is asked or
+paid for twice, and a study can be replayed from its journal without a server. The file is read when the journal is
+opened, and written inside a `with` block, by one process at a time. A last line that was cut off, by a kill or a full
+disk, is ignored; any other unreadable line is an error. No line contains a key or a password.
 """
 
 import base64
@@ -29,7 +29,7 @@ from nli_lib.store import StoreError
 
 
 class Line(BaseModel):
-    """One line. Half a surrogate pair, which no file can hold, becomes a question mark."""
+    """One line. Half a surrogate pair, which cannot be written to a file, becomes a question mark."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,19 +40,19 @@ class Line(BaseModel):
 
 
 class Appended:
-    """The lines of a file. A subclass has `_clear`, which forgets all lines, and `_take`, which takes in the next one,
-    from the file or just appended to it.
+    """The lines of an append-only file. A subclass has `_clear`, which forgets all lines, and `_take`, which adds the
+    next one, read from the file or just appended.
 
-    Raises `StoreError` where a line cannot be read, and where another process writes the file.
+    Raises `StoreError` if a line cannot be read, or if another process is writing the file.
 
     Attributes
     ----------
     line
-        the class of a line
+        class of a line
     cure
-        what to do about a line that cannot be read
+        advice about a line that cannot be read
     patience
-        seconds to wait for another process that writes
+        seconds to wait for another writing process
     """
 
     line: ClassVar[type[Line]]
@@ -66,7 +66,7 @@ class Appended:
         self._read()
 
     def _read(self) -> int:
-        """Take in all lines; where the last whole one of the file ends."""
+        """Read all lines; return the end of the last complete one."""
         self._clear()
         data = self.path.read_bytes() if self.path.is_file() else b""
         whole = data.rfind(b"\n") + 1
@@ -99,11 +99,12 @@ class Appended:
         self._lock.release()
 
     def add(self, line: Line) -> None:
-        """Append one line; it is on disk when this returns, or not at all. Outside a `with` block that is an error."""
+        """Append one line; when this returns, it is on disk. If it fails, nothing was written. An error outside a
+        `with` block."""
         if self._file is None:
             word = type(self).__name__
             raise StoreError(f"{self.path} is open for reading alone: write inside `with {word}(path) as opened`.")
-        data = json.dumps(line.model_dump()).encode() + b"\n"  # ASCII: one line whatever the texts hold
+        data = json.dumps(line.model_dump()).encode() + b"\n"  # ASCII: one line, whatever the texts contain
         end = os.fstat(self._file.fileno()).st_size
         try:
             while data:
@@ -111,7 +112,7 @@ class Appended:
             os.fsync(self._file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
-                self._file.truncate(end)  # a line is whole or not there
+                self._file.truncate(end)  # a line is complete or absent
             raise
         self._take(line)
 
@@ -120,12 +121,12 @@ class Appended:
 
 
 ADDRESS, KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
-SHORTEST = 8  # characters of a secret: a shorter one is no secret, and would be found in ordinary words
+SHORTEST = 8  # characters of a secret: a shorter one would also be found in ordinary words
 
 
 @functools.lru_cache
 def _secrets(address: str, key: str) -> list[str]:
-    """The key, the password in the address, and the header that it makes. An address that is none has one as well."""
+    """The key, the password in the address, and the header made from it, also from an invalid address."""
     user = re.match(r"(?:[\w+.-]*://)?(.*)@", address, re.DOTALL)
     login = unquote(user[1]) if user else ""
     password = user[1].partition(":")[2] if user else ""
@@ -134,7 +135,7 @@ def _secrets(address: str, key: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """A text without the secrets of this process's settings, nor the first third of one that somebody has cut off."""
+    """Mask the secrets of this process's settings in a text, and beginnings of them of at least a third."""
     for secret in _secrets(os.environ.get(ADDRESS, ""), os.environ.get(KEY, "")):
         least = min(len(secret), max(12, len(secret) // 3))
         first, *rest = text.split(secret[:least])
@@ -144,12 +145,12 @@ def masked(text: str) -> str:
 
 
 def on_one_line(text: object, longest: int = 300) -> str:
-    """The beginning of a text from outside, for a message: masked first, cut afterwards. What is no text is ""."""
+    """The beginning of a text from outside, for a message: first masked, then cut. "" for anything but a text."""
     return " ".join(masked(text).split())[:longest] if isinstance(text, str) else ""
 
 
 class Answer(Line):
-    """What became of one attempt at a request: a text, or the reason why there is none. No text in it has a secret."""
+    """The result of one attempt at a request: a text, or the reason why there is none. It contains no secret."""
 
     key: str = Field(description="of the request, see `nli_lib.generate.llm.Request`")
     text: str | None = Field(description="what the model wrote; None where the request failed")
@@ -171,14 +172,14 @@ class Answer(Line):
 
     @property
     def paid(self) -> int:
-        """Tokens that it cost."""
+        """Number of tokens that were paid for."""
         return self.prompt_tokens + self.completion_tokens
 
 
 class Journal(Appended):
-    """The answers in a file, by the key of their request: `journal.answers`, and all of its `lines`.
+    """The answers in a file by the key of their request, `journal.answers`, and all its `lines`.
 
-    Of several answers to one key the last one counts: a request that failed is asked again. All of them were paid for.
+    Of several answers to one key the last one counts, because a failed request is asked again. All were paid for.
     """
 
     line, cure = Answer, "Delete the line: its request is asked again."
@@ -195,21 +196,21 @@ class Journal(Appended):
         self.completion_tokens += line.completion_tokens
 
     def attempts(self, keys: Iterable[str]) -> list[Answer]:
-        """All lines on some requests, those that failed among them: what the answers have cost."""
+        """All lines about some requests, including failures: the basis of their cost."""
         wanted = set(keys)
         return [line for line in self.lines if line.key in wanted]
 
     def answered(self, key: str) -> bool:
-        """Whether a request has its text."""
+        """True if a request has its text."""
         return key in self.answers and self.answers[key].text is not None
 
     def complete(self, keys: Iterable[str]) -> bool:
-        """Whether all these requests have their texts."""
+        """True if all these requests have their texts."""
         return all(map(self.answered, keys))
 
     def summary(self, keys: Iterable[str]) -> dict[str, object]:
-        """What a record says of the answers to some requests: answered, failed, the models that served, a digest; and,
-        where there is any, the commonest reason of a failure, tokens that were guessed, and changed parameters."""
+        """Summarise the answers to some requests for a record: answered, failed, the models that served, a digest; and,
+        if there are any, the most common reason for a failure, tokens that were guessed, and changed parameters."""
         used = [self.answers[key] for key in sorted(set(keys) & self.answers.keys())]
         lines, texts = self.attempts(keys), [(answer.key, answer.text) for answer in used]
         reasons = Counter(answer.reason for answer in used if answer.text is None).most_common(1)

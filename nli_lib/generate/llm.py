@@ -1,26 +1,26 @@
-"""Ask a language model, of any server that speaks OpenAI's API, and keep every answer in a journal::
+"""Requests to a language model on any server with OpenAI's API; every answer is kept in a journal::
 
     requests = [Request(model="smollm2", prompt=prompt, sampling=Sampling(top_p=0.5), draw=draw) for draw in range(5)]
     with serve(folder / "server.log"), Journal(path) as journal:
         answers = ask(requests, journal)
 
 The server is OPENAI_BASE_URL, the key OPENAI_API_KEY; both come from the environment and the key appears nowhere else.
-Where no address is set, `serve` starts a small model on this machine for as long as the block lasts. What the journal
-has is not asked for again: with a complete journal neither server nor key is needed.
+If no address is set, `serve` runs a small model on this machine for the duration of the block. Answers in the journal
+are not requested again: with a complete journal neither server nor key is needed.
 
-Requests are sent by the package openai. What it has not is here: an attempt has a deadline as a whole and its answer a
-largest size; a redirect is not followed, for it would take the texts elsewhere; and no attempt is repeated before it is
-in the journal.
+Requests are sent by the package openai. This module adds what it does not offer: a deadline for a whole attempt and a
+maximum size of its answer; redirects are not followed, because they would send the texts elsewhere; and no attempt is
+repeated before it is in the journal.
 
-The server of `serve` is llama.cpp's, in a process of its own, which ends with the block, and also when this process is
-killed. It answers those who know its key, which is drawn anew each time: any page in a browser can reach this machine.
+The server of `serve` is llama.cpp's, in a separate process that ends with the block, and also if this process is
+killed. It requires a key, which is newly drawn each time, because any page in a browser can reach this machine.
 
 Notes
 -----
-*Departures*: left to itself llama.cpp draws from the 40 most probable tokens alone, and from those that are at least a
-twentieth as probable as the first; OpenAI's API knows neither rule, so both are switched off here (`SAMPLERS`). Its
-presence and frequency penalties count the last 64 tokens, those of the prompt among them, where OpenAI's count what has
-been written so far; the server has no setting for that.
+*Departures*: by default llama.cpp draws only from the 40 most probable tokens, and only from those at least a twentieth
+as probable as the first; OpenAI's API has neither rule, so both are switched off here (`SAMPLERS`). Its presence and
+frequency penalties count the last 64 tokens, including the prompt, whereas OpenAI's count only the text written so far;
+the server has no setting for that.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class Sampling(BaseModel):
-    """How a continuation is drawn. The defaults are those of the API."""
+    """Sampling parameters of a continuation, with the API's defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,7 +74,7 @@ class Sampling(BaseModel):
 
 
 class Request(BaseModel):
-    """One continuation of one prompt. Several of the same prompt differ by the number of the draw."""
+    """One continuation of one prompt. Several of the same prompt differ in the number of the draw."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,11 +86,11 @@ class Request(BaseModel):
 
     @property
     def key(self) -> str:
-        """Digest of all of it: the same request has the same key on every machine."""
+        """Digest of the request; the same request has the same key on every machine."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:20]
 
     def body(self, api: str) -> dict[str, object]:
-        """What is sent to "completions" or "chat"; a chat has no suffix. Each draw has its own seed, from the key."""
+        """The body sent to "completions" or "chat"; a chat has no suffix. Each draw has its own seed, from the key."""
         prompt = {"messages": [{"role": "user", "content": self.prompt}]} if api == "chat" else {"prompt": self.prompt}
         suffix = {"suffix": self.suffix} if self.suffix is not None and api == "completions" else {}
         sampling = self.sampling.model_dump(mode="json")
@@ -99,32 +99,32 @@ class Request(BaseModel):
 
 
 class Budget(NamedTuple):
-    """What a journal may come to: tokens of prompts and answers together, or money at a price for a million of each."""
+    """Limit of a journal: tokens of prompts and answers together, or money at prices per million of each."""
 
     tokens: float = float("inf")
     money: float = float("inf")
     price: tuple[float, float] = (0.0, 0.0)
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """In the currency of the price."""
+        """The cost in the currency of the prices."""
         return (prompt_tokens * self.price[0] + completion_tokens * self.price[1]) / 1e6
 
 
 # ---------------------------------------------------------------- replies
 
 
-LONGEST = 100_000  # characters of an answer; more is a fault of the server
-MOST = 1_000_000  # tokens of one request; a server that says more is not believed
-UNUSABLE = "unusable answer"  # how the reason of an answer begins that came, and was paid for
+LONGEST = 100_000  # characters of an answer; more means that the server is faulty
+MOST = 1_000_000  # tokens of one request; a larger count is not believed
+UNUSABLE = "unusable answer"  # beginning of the reason for an answer that arrived, and was paid for
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text has: in English one has four bytes."""
+    """Approximate number of tokens of a text: in English one has four bytes."""
     return math.ceil(len(text.encode("utf-8", "replace")) / 4)
 
 
 def answer_of(data: bytes, request: Request, api: Literal["completions", "chat"], **about: object) -> Answer:
-    """The answer in the body of a reply whose status is good. Where a stop was left out, the text ends there."""
+    """The answer in the body of a successful reply. The text ends at a stop that was not sent to the server."""
     body = parsed(data)
     text, finish, fault = _text(body, data, request, api)
     if text is not None and request.sampling.stop and re.search(r"\bstop\b", str(about.get("changed", ""))):
@@ -136,10 +136,10 @@ def answer_of(data: bytes, request: Request, api: Literal["completions", "chat"]
 
 
 def paid(request: Request, body: dict, text: str | None = None) -> dict[str, object]:
-    """The tokens of a request that was answered, for `Answer`: as the server counts them, guessed where it does not.
+    """The tokens of an answered request, for `Answer`: counted by the server, or guessed if it does not count.
 
-    A negative number, a fraction and more than `MOST` are no counts. The guess for an answer without a text is the
-    most that it may have.
+    A negative number, a fraction or more than `MOST` is not a count. The guess for an answer without a text is the
+    largest number that it may have.
     """
     prompt, completion = counted(body)
     guess = request.sampling.max_tokens if text is None else tokens_of(text)
@@ -151,7 +151,7 @@ def paid(request: Request, body: dict, text: str | None = None) -> dict[str, obj
 
 
 def counted(body: dict) -> list[int | None]:
-    """The tokens of prompt and answer, as a server counts them; None where it does not."""
+    """The tokens of prompt and answer, counted by the server; None if it does not count."""
     usage = body.get("usage")
     given = [usage.get(f"{part}_tokens") if isinstance(usage, dict) else None for part in ("prompt", "completion")]
     fine = [type(each) in (int, float) and 0 <= each <= MOST and each == int(each) for each in given]
@@ -159,7 +159,7 @@ def counted(body: dict) -> list[int | None]:
 
 
 def parsed(data: bytes) -> dict:
-    """The JSON object in the body of a reply; an empty one where there is none."""
+    """The JSON object in the body of a reply; an empty one if there is none."""
     try:
         body = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ def parsed(data: bytes) -> dict:
 
 
 def _text(body: dict, data: bytes, request: Request, api: str) -> tuple[str | None, object, str]:
-    """(text, why it ends, ""), or (None, why it ends, what is wrong with the answer)."""
+    """(text, reason of the end, ""), or (None, reason of the end, fault of the answer)."""
     choices, most = body.get("choices"), request.sampling.max_tokens
     if not isinstance(choices, list):
         page = on_one_line(data[:5000].decode("utf-8", "replace"), 60)
@@ -196,30 +196,30 @@ def _text(body: dict, data: bytes, request: Request, api: str) -> tuple[str | No
 # ---------------------------------------------------------------- the server
 
 
-BYTES = 2**24  # of one answer, unpacked
+BYTES = 2**24  # of one unpacked answer
 UNREACHED = "no connection"
-FEW = 5  # failures in a row that end a call in which nothing was answered, or whose answers cannot be used
-REFUSALS = 2  # equal ones, for what a request asks
-PATIENCE = 600.0  # seconds that a server may ask us to wait; who asks for more is asked again another day
-ABSENT, MALFORMED = {404, 405, 501}, {400, 422}  # no such place, a parameter
-BUSY = {408, 409, 425, 429}  # that pass, as do those from 500
+FEW = 5  # failures in a row that end a call without any answer, or with unusable answers only
+REFUSALS = 2  # equal refusals because of a request's contents
+PATIENCE = 600.0  # longest wait in seconds that a server may ask for; beyond that the call ends
+ABSENT, MALFORMED = {404, 405, 501}, {400, 422}  # no such address; a wrong parameter
+BUSY = {408, 409, 425, 429}  # temporary, as are those from 500
 NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-PLAIN = (None, 0.0, 1.0)  # values of parameters that change nothing, so that they can be left out
+PLAIN = (None, 0.0, 1.0)  # values of parameters that change nothing and can be left out
 UNSUPPORTED = re.compile(r"(?i)unsupported|not support|unknown|unrecogni|unexpected|not permitted|deprecated")
 LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 OPTIONAL = ("seed", "stop", "presence_penalty", "frequency_penalty", "temperature", "top_p", "n")
 
 
 class LanguageModelError(UserError, RuntimeError):
-    """No server, no key, no package, or the budget is spent; the message says what to do, and no secret."""
+    """No server, no key, no package, or a spent budget; the message says what to do and contains no secret."""
 
     def __init__(self, message: str):
         super().__init__(masked(message))
 
 
 class Outcome(NamedTuple):
-    """What came of one attempt. ``again`` is how long the server asks us to wait before the next one, None where there
-    should be none; ``few`` how many failures of this kind in a row are enough where nothing was answered yet."""
+    """The outcome of one attempt. ``again``: seconds to wait before the next one, as the server asks, None for no other
+    attempt; ``few``: failures of this kind in a row that end the call if nothing was answered yet."""
 
     answer: Answer
     again: float | None = None
@@ -227,15 +227,15 @@ class Outcome(NamedTuple):
 
 
 def settings() -> tuple[str, dict[str, str]]:
-    """The server's address without its password, and the headers that open it, from the environment.
+    """The server's address without its password, and the headers for access, from the environment.
 
     Raises
     ------
     LanguageModelError
-        Where a setting cannot be meant, and does not repeat it.
+        If a setting is invalid; the message does not repeat it.
     """
     address, key = (os.environ.get(name, "").strip() for name in (ADDRESS, KEY))
-    if not address:  # a key alone sends no text anywhere
+    if not address:  # without an address a key has no use
         raise LanguageModelError(
             f"no language model: set {ADDRESS} to a server that speaks OpenAI's API; theirs is "
             f"https://api.openai.com/v1 and wants {KEY}."
@@ -256,23 +256,23 @@ def settings() -> tuple[str, dict[str, str]]:
         raise LanguageModelError(f"{KEY} holds a blank, a line end or a letter that no key has: copy it again.")
     login = ":".join(unquote(each or "") for each in (parts.username, parts.password))
     basic = base64.b64encode(login.encode()).decode()
-    opens = f"Basic {basic}" if parts.username else f"Bearer {key or 'none'}"  # a server on this machine needs no key
+    opens = f"Basic {basic}" if parts.username else f"Bearer {key or 'none'}"  # a local server needs no key
     return plain.geturl().rstrip("/"), {"Authorization": opens}
 
 
 class Server:
-    """The server of the environment's settings. Raises `LanguageModelError` where they, or a package, are not there.
+    """The server of the environment's settings. Raises `LanguageModelError` if they, or a package, are missing.
 
     Attributes
     ----------
     timeout
-        seconds for an attempt as a whole
+        seconds for a whole attempt
     """
 
     def __init__(self, timeout: float):
         self.place, headers = settings()
         self.timeout, self.api, self.known = timeout, "completions", False
-        self.changes: dict[str, dict[str, str | None]] = {}  # model -> parameter -> its other name, None: left out
+        self.changes: dict[str, dict[str, str | None]] = {}  # model -> parameter -> other name, None: left out
         try:
             self.client = _client(self.place, headers, timeout)
         except ModuleNotFoundError as error:
@@ -286,10 +286,10 @@ class Server:
             ) from None
 
     async def attempt(self, request: Request) -> Outcome:
-        """Send a request once, without the parameters that its model does not take.
+        """Send a request once, without the parameters that its model does not accept.
 
-        A 400 that names one is learnt from, and the request sent on; that costs nothing. Raises `LanguageModelError`
-        for what no other request would be spared: the key, the account, the model, the address.
+        After a 400 that names a parameter, the request is adapted and sent again, which costs nothing. Raises
+        `LanguageModelError` for faults that affect every request: the key, the account, the model, the address.
         """
         while True:
             started, clock = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
@@ -305,7 +305,7 @@ class Server:
                 return Outcome(answer_of(data, request, self.api, **about))
             about |= {"key": request.key, "text": None, "api": self.api}
             if fault:
-                # a server that has the request may have answered it, and bills what nobody has received
+                # a server that has the request may have answered it, and bills the answer even if it was not received
                 cost = paid(request, {}) if fault != UNREACHED and (status or 200) < 400 else {}
                 again = None if fault.startswith(UNUSABLE) else 0.0
                 return Outcome(Answer(reason=fault, **cost, **about), again, 1 if fault == UNREACHED else FEW)
@@ -324,7 +324,7 @@ class Server:
             return Outcome(failed, few=REFUSALS)
 
     async def _send(self, body: dict[str, object]) -> tuple[int | None, Mapping[str, str], bytes, str]:
-        """(status, headers, body, "") of what comes back, or a word on why nothing whole does."""
+        """(status, headers, body, "") of the reply, or a reason why no complete reply came."""
         import openai
 
         place = self.client.chat.completions if self.api == "chat" else self.client.completions
@@ -341,7 +341,7 @@ class Server:
         return reply.status_code, reply.headers, reply.content, ""
 
     def _end(self, status: int, said: str, request: Request) -> None:
-        """Raise `LanguageModelError` where every other request would be refused as well."""
+        """Raise `LanguageModelError` if every other request would be refused too."""
         model, what = f"the model {request.model!r}", ""
         if status == 401:
             what = f"wants a key that it knows: set {KEY}."
@@ -358,10 +358,10 @@ class Server:
             raise LanguageModelError(f"{self.place} {what}")
 
     def _adapt(self, request: Request, body: dict[str, object], data: bytes) -> bool:
-        """Learn from a refusal which parameter the model does not take; False where it names none that can go.
+        """Learn from a refusal which parameter the model does not accept; False if it names none that can be left out.
 
-        Of several that are named the first one goes; of two that exclude each other, the one whose value changes
-        nothing. The limit of the tokens never goes: it gets its new name.
+        Of several named parameters the first is left out; of two that exclude each other, the one with a value that
+        changes nothing. The limit of tokens is never left out: it gets its new name.
         """
         error = parsed(data).get("error")
         named, said = error.get("param") if isinstance(error, dict) else None, _message(data, longest=5_000)
@@ -381,7 +381,7 @@ class Server:
         return True
 
     def _wait(self, headers: Mapping[str, str], said: str) -> float:
-        """Seconds that the server asks for, as a number or a date; 0 where it asks for none that makes sense."""
+        """Seconds to wait as the server asks, as a number or a date; 0 if it does not ask for a sensible time."""
         asked = headers.get("retry-after", "")
         try:
             seconds = float(asked)
@@ -396,11 +396,11 @@ class Server:
 
 
 class _BrokenError(Exception):
-    """No whole reply came; its arguments are the status, if one came, and why."""
+    """No complete reply came; its arguments are the status, if there is one, and the reason."""
 
 
 def _client(place: str, headers: Mapping[str, str], timeout: float) -> "AsyncOpenAI":
-    """A client whose replies have come whole within `timeout` seconds and `BYTES`; else it raises `_BrokenError`."""
+    """A client that raises `_BrokenError` unless a reply is complete within `timeout` seconds and `BYTES`."""
     import httpx2
     import openai
 
@@ -430,9 +430,9 @@ def _client(place: str, headers: Mapping[str, str], timeout: float) -> "AsyncOpe
 
     try:
         httpx2.URL(place)
-        # a new connection for each attempt: one that the server has closed meanwhile looks like an answer cut off
+        # a new connection for each attempt: one that the server has since closed looks like an answer cut off
         limits = httpx2.Limits(max_keepalive_connections=0)
-        # who cannot be reached in half the time has received nothing, and bills nothing
+        # a server that cannot be reached in half the time has received nothing, and bills nothing
         client = Whole(timeout=httpx2.Timeout(timeout, connect=timeout / 2), limits=limits)
     except httpx2.InvalidURL as error:
         raise ValueError from error
@@ -441,7 +441,7 @@ def _client(place: str, headers: Mapping[str, str], timeout: float) -> "AsyncOpe
 
 
 def _message(data: bytes, longest: int = 300) -> str:
-    """What an error says: the message of OpenAI's form with its code, else the beginning of the page."""
+    """The text of an error: the message and code in OpenAI's form, else the beginning of the page."""
     error = parsed(data).get("error")
     if isinstance(error, dict):
         message, code = (error.get(name) if isinstance(error.get(name), str) else "" for name in ("message", "code"))
@@ -453,14 +453,14 @@ def _message(data: bytes, longest: int = 300) -> str:
 # ---------------------------------------------------------------- ask
 
 
-GIVEN_UP = 20  # failures in a row after which a server that has answered before counts as gone
-PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before a second try, and at most, where the server does not say
-PAID_FOR = 2  # answers to one request that cannot be used, after which it is not asked again
+GIVEN_UP = 20  # failures in a row after which a server that answered before counts as gone
+PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before a second try, and the maximum, unless the server says
+PAID_FOR = 2  # unusable answers after which a request is not sent again
 UNLIMITED = Budget()
 
 
 def estimate(requests: Iterable[Request], budget: Budget = UNLIMITED) -> str:
-    """What requests will use at most, in words; four bytes of the prompt count as a token."""
+    """A text with the maximum that requests will use; four bytes of the prompt count as a token."""
     sizes = [(tokens_of(each.prompt), each.sampling.max_tokens) for each in requests]
     prompt, completion = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
     said = f"{len(sizes):,} requests, about {prompt:,.0f} tokens of prompts, at most {completion:,} of answers"
@@ -476,24 +476,24 @@ def ask(
     timeout: float = 120.0,
     tries: int = 6,
 ) -> list[Answer]:
-    """The answer to each request, in their order; a failed one has its reason.
+    """Ask for all requests and return their answers, in order; a failed one has its reason.
 
-    Where the server has no completions, everything is asked as a chat, and the answers say so, as they say which
-    parameters it does not take. Raises `LanguageModelError` where nobody answers, a key is needed, the budget is spent,
-    or answers that cannot be used are all that comes; what was answered is kept, and the same call goes on from there.
-    It asks again for what has failed, but not a third time for an answer that was paid for twice and cannot be used.
+    If the server has no completions, everything is asked as a chat; the answers record this, and the parameters that it
+    does not accept. Raises `LanguageModelError` if nobody answers, a key is needed, the budget is spent, or no answer
+    can be used; answers so far are kept, and the same call continues from there. Failed requests are sent again, but
+    not a third time if two unusable answers were paid for.
 
     Parameters
     ----------
     journal
-        open for writing, where an answer is missing
+        open for writing if an answer is missing
     budget
-        what the journal may come to, with all that was paid for and cannot be used
+        limit of the journal, including unusable answers that were paid for
     at_once
-        requests that the server has at a time, of different prompts: see `in_turn`. Until the first answer, one
+        number of simultaneous requests, with different prompts: see `in_turn`. One until the first answer
     timeout
-        seconds for one answer, to its last byte; tries: how often a request is sent before it has failed. Between two
-        tries the client waits longer and longer, or as the server says (Retry-After, ten minutes at most)
+        seconds for one answer, to its last byte; tries: number of times a request is sent before it has failed. The
+        client waits longer and longer between two tries, or as the server says (Retry-After, ten minutes at most)
     """
     keys = list(dict.fromkeys(each.key for each in requests))
     lines = journal.attempts(keys)
@@ -501,19 +501,19 @@ def ask(
     useless = Counter(line.key for line in lines if line.reason.startswith(UNUSABLE))
     missing = {each.key: each for each in requests if not journal.answered(each.key) and useless[each.key] < PAID_FOR}
     if missing:
-        # those that have not failed yet come first: what stood in the way once shall not stand there again
+        # requests that have not failed yet come first, so that a failing one does not block the others again
         waiting = sorted(in_turn(missing.values(), at_once), key=lambda each: failures[each.key])
         print(estimate(waiting, budget))
         call = _Call(Server(timeout), waiting, journal, budget, tries)
         call.in_a_row = sum(
             1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines[1 - FEW :]))
         )
-        with ThreadPoolExecutor(1) as pool:  # a thread of its own: a notebook's has a loop, which is running
+        with ThreadPoolExecutor(1) as pool:  # a separate thread, because a notebook's thread has a running loop
             done = pool.submit(asyncio.run, call.all(at_once))
             try:
                 done.result()
             except BaseException as error:
-                call.over = call.over or error  # what is under way is waited for and kept
+                call.over = call.over or error  # requests in progress are awaited and kept
                 raise
         _tell(journal.attempts(keys)[len(lines) :])
         if call.over and not (call.spare and journal.answers.keys() >= {*keys} and any(map(journal.answered, keys))):
@@ -532,7 +532,7 @@ def ask(
 
 
 def _tell(lines: Sequence[Answer]) -> None:
-    """Say what was paid in vain, and what was guessed."""
+    """Print how much was paid for unusable answers, and how many counts were guessed."""
     if lost := [line for line in lines if line.text is None and line.paid]:
         tokens = sum(line.paid for line in lost)
         print(f"{len(lost):,} requests cost {tokens:,} tokens and brought no text; the last: {lost[-1].reason}")
@@ -541,10 +541,9 @@ def _tell(lines: Sequence[Answer]) -> None:
 
 
 def in_turn(requests: Iterable[Request], at_once: int) -> list[Request]:
-    """The requests with `at_once` prompts in turn: each is asked again when the others have been.
+    """Order requests so that `at_once` prompts take turns.
 
-    A server that answers so many at a time and keeps what it has read can then go on from there, and reads a prompt
-    once for all of its draws.
+    A server that answers that many at a time and caches prompts then reads a prompt once for all its draws.
     """
     draws = {}
     for each in requests:
@@ -555,8 +554,8 @@ def in_turn(requests: Iterable[Request], at_once: int) -> list[Request]:
 
 
 class _Call:
-    """Requests under way. `over` is the error that ends it, `spare` whether it may be left unsaid where every request
-    has an answer or a reason."""
+    """Requests in progress. `over` is the error that ends the call; `spare` is True if it need not be raised once every
+    request has an answer or a reason."""
 
     def __init__(self, server: Server, waiting: Sequence[Request], journal: Journal, budget: Budget, tries: int):
         self.server, self.waiting, self.journal, self.budget = server, deque(waiting), journal, budget
@@ -565,7 +564,7 @@ class _Call:
         self.progress = tqdm(total=len(waiting), unit="answer", mininterval=1, disable=len(waiting) == 1)
 
     async def all(self, at_once: int) -> None:
-        """Ask everything: one at a time until the first answer, then `at_once`; once it is over, nothing new."""
+        """Send all requests: one at a time until the first answer, then `at_once`; none after the call has ended."""
         with self.progress:
             async with self.server.client:
                 await self._work(until_answered=True)
@@ -577,7 +576,7 @@ class _Call:
         try:
             while self.waiting and self._goes_on() and not (until_answered and self.answered):
                 await self._one(self.waiting.popleft())
-        except BaseException as error:  # the others shall finish what they have under way
+        except BaseException as error:  # the others finish their requests
             self.over = self.over or error
 
     def _goes_on(self) -> bool:
@@ -604,7 +603,7 @@ class _Call:
                 break
 
     def _keep(self, outcome: Outcome, last: bool) -> None:
-        """Write a line; where it is one failure too many in a row, the call is over."""
+        """Write a line; one failure too many in a row ends the call."""
         answer, repeated = outcome.answer, outcome.answer.reason == self.reason
         self.journal.add(answer)
         if last:
@@ -638,30 +637,30 @@ class _Call:
 # ---------------------------------------------------------------- serve
 
 
-MODEL = "smollm2"  # as requests name it
-WEIGHTS = "smollm2-6"  # the package's file, whose lowest layers are an encoder elsewhere
-SAMPLERS = "penalties;temperature;top_p"  # those of OpenAI's API; the nucleus is that of the tempered distribution
+MODEL = "smollm2"  # the name in requests
+WEIGHTS = "smollm2-6"  # the package's file; its lowest layers serve as an encoder elsewhere
+SAMPLERS = "penalties;temperature;top_p"  # those of OpenAI's API; the nucleus is taken after the temperature
 
 
 @contextlib.contextmanager
 def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048, needed: bool = True) -> Iterator[str]:
-    """The address of a server of `MODEL`; it is also in OPENAI_BASE_URL, and its key in OPENAI_API_KEY, while the block
-    lasts.
+    """Serve `MODEL` and yield the server's address; it is also in OPENAI_BASE_URL, and its key in OPENAI_API_KEY,
+    during the block.
 
-    Where OPENAI_BASE_URL names a server already, that one is used and none is started. Raises `LanguageModelError`
-    where another model than `MODEL` would have to be served, where a package is missing, with the command that installs
-    it, or where the server does not start.
+    If OPENAI_BASE_URL already names a server, that one is used and none is started. Raises `LanguageModelError` if a
+    model other than `MODEL` would have to be served, if a package is missing, with the command that installs it, or if
+    the server does not start.
 
     Parameters
     ----------
     model
-        the one that will be asked
+        the model of the requests
     log
-        file to which the server's own words are appended
+        file to which the server's output is appended
     slots
-        requests that it works on at a time; context: tokens that prompt and answer of one may have together
+        requests processed at a time; context: tokens of prompt and answer of one request together
     needed
-        False starts none, and the address is "": a complete journal is replayed without a server
+        False starts no server, and the address is "": a complete journal is replayed without a server
     """
     if os.environ.get(ADDRESS) or not needed:
         yield os.environ.get(ADDRESS, "")
@@ -681,9 +680,9 @@ def serve(log: Path, *, model: str = MODEL, slots: int = 4, context: int = 2048,
 
 
 def weights(model: str = MODEL) -> str:
-    """The file of ``model``. Raises `LanguageModelError` where that is not `MODEL`, which comes in a package, or where
-    it or the server's package is missing."""
-    if model != MODEL:  # answers of the packaged model must not pass for those of another
+    """The file of ``model``. Raises `LanguageModelError` if that is not `MODEL`, which comes in a package, or if this
+    package or the server's is missing."""
+    if model != MODEL:  # answers of the packaged model must not be taken for another model's
         raise LanguageModelError(f"no server for {model} is known: set {ADDRESS} to one, or ask for {MODEL}.")
     try:
         weights = resolve_model(WEIGHTS)
@@ -697,7 +696,7 @@ def weights(model: str = MODEL) -> str:
 
 @contextlib.contextmanager
 def _process(weights: str, log: Path, slots: int, context: int) -> Iterator[subprocess.Popen]:
-    """The server's process. It ends when its standard input does, which a killed parent closes too."""
+    """Run the server's process. It ends when its standard input is closed, also by the death of its parent."""
     words = [sys.executable, "-m", __name__, weights, str(slots), str(context)]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as errors:
@@ -715,7 +714,7 @@ def _process(weights: str, log: Path, slots: int, context: int) -> Iterator[subp
 
 
 def main(weights: str, slots: str, context: str) -> None:
-    """Serve on a free port of this machine until the standard input ends; the first line said is address and key."""
+    """Serve on a free local port until the standard input ends; the first line of output is address and key."""
     import xllamacpp
 
     key = secrets.token_urlsafe()
@@ -726,13 +725,13 @@ def main(weights: str, slots: str, context: str) -> None:
     parameters.endpoint_slots = parameters.endpoint_props = parameters.ui = False
     parameters.n_parallel, parameters.n_ctx = int(slots), int(slots) * int(context)
     parameters.sampling.samplers = SAMPLERS
-    # one core is left for whoever asks: a thread of the server that is displaced keeps all others spinning
+    # one core is left for the client: if a thread of the server is displaced, all its others spin
     for threads in (parameters.cpuparams, parameters.cpuparams_batch):
         threads.n_threads = max(1, (os.cpu_count() or 1) - 1)
     server = xllamacpp.Server(parameters)
     print(server.listening_address, key, flush=True)
     sys.stdin.read()
-    os._exit(0)  # on a busy machine the server's own end sometimes never comes
+    os._exit(0)  # on a busy machine the server sometimes never ends by normal means
 
 
 if __name__ == "__main__":

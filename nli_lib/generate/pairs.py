@@ -1,12 +1,11 @@
-"""Pairs that a language model writes in the manner of others, by WANLI: what it is asked, what is read out of its
-answers, which of them are kept, and what they cost::
+"""Pairs that a language model writes after examples, by WANLI: requests, parsing of answers, filters, and costs::
 
     asked = requests(corpus, contexts, model="smollm2", draws=5)
     with serve(log), Journal(path) as journal:
         pairs = continuations(corpus, contexts, ask(asked, journal), draws=5)
 
 A context is a row of positions in the corpus: the seed, then its neighbours, the nearest first; -1 where one is
-missing. The prompts of the papers, to the character, stand in `prompts.yaml`; those of DISCO (`generate.perturb`) too.
+missing. `prompts.yaml` has the papers' exact prompts, including DISCO's (`generate.perturb`).
 """
 
 import functools
@@ -36,29 +35,29 @@ UNPARSED = "not one premise and one hypothesis"
 
 @functools.cache
 def prompts() -> dict[str, dict]:
-    """All templates by name and version, as `prompts.yaml` has them."""
+    """All templates of `prompts.yaml` by name and version."""
     return yaml.safe_load(Path(__file__).with_name("prompts.yaml").read_text(encoding="utf-8"))
 
 
 def digest_prompt(name: str) -> str:
-    """Sixteen hex digits that tell one template from another, for a record."""
+    """Sixteen hex digits that identify a template in a record."""
     whole = json.dumps(prompts()[name], ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str = WANLI) -> str:
-    """The prompt that asks for one more pair like these.
+    """The prompt that asks for another pair like these.
 
     Parameters
     ----------
     pairs
-        premise and hypothesis of each example, the most similar to the seed last but one and the seed last
+        premise and hypothesis of each example: the seed last, the most similar one before it
     label
-        the name that all of them have
+        name of the label that all of them have
 
     Notes
     -----
-    *Departures*: a line end within a text becomes a blank; the paper's code sends it as it is, which breaks the
+    *Departures*: a line end within a text becomes a blank; the paper's code sends it unchanged, which breaks the
     template.
 
     References
@@ -76,17 +75,17 @@ def continue_examples(pairs: Sequence[tuple[str, str]], label: str, *, name: str
 
 
 def parse_pairs(texts: pd.Series, labels: pd.Series, *, name: str = WANLI) -> pd.DataFrame:
-    """The pair in each continuation: columns premise, hypothesis, reason, with the index of ``texts``.
+    """Parse the pair in each continuation: columns premise, hypothesis, reason, with the index of ``texts``.
 
     texts
-        what the model wrote, (N,); labels: the name of the label that was asked for, (N,)
+        the model's texts, (N,); labels: names of the requested labels, (N,)
     reason
-        "" or why there is no pair, which then has no texts: a continuation is a pair when it has exactly one line end
-        that is followed by the word of its label, a colon and a blank
+        "", or the reason why there is no pair and no texts: a continuation is a pair if it has exactly one line end
+        followed by the word of its label, a colon and a blank
 
     References
     ----------
-    WANLI's code (W7), which strips the text on the left and drops what does not parse.
+    WANLI's code (W7), which strips the text on the left and drops texts that cannot be parsed.
     """
     marks = "\n" + labels.map(prompts()[name]["words"]) + ": "
     parts = [text.lstrip().split(mark) for text, mark in zip(texts, marks, strict=True)]
@@ -102,8 +101,8 @@ FAILED = "the request failed"
 
 
 def examples(corpus: Corpus, contexts: ArrayLike) -> list[list[tuple[str, str]]]:
-    """The (premise, hypothesis) of each context's examples in the order of its prompt: the seed last, before it its
-    neighbours, the nearest closest to it; a missing one is left out.
+    """The (premise, hypothesis) of each context's examples in the order of the prompt: the seed last, its neighbours
+    before it, the nearest closest to it; missing ones are left out.
 
     contexts (S, k + 1). Source: WANLI, section 2.2 and Figure 2 (W5).
     """
@@ -115,10 +114,10 @@ def examples(corpus: Corpus, contexts: ArrayLike) -> list[list[tuple[str, str]]]
 def requests(
     corpus: Corpus, contexts: ArrayLike, *, model: str, draws: int, sampling: Sampling = SAMPLING, name: str = WANLI
 ) -> list[Request]:
-    """``draws`` requests for each context (S, k + 1), those of one context together, (S draws,).
+    """Make ``draws`` requests for each context (S, k + 1), those of one context together, (S draws,).
 
-    All examples of a context have one label, the seed's, whose word the prompt `name` uses. Raises `CorpusError`
-    where they have not.
+    All examples of a context have the seed's label; the prompt `name` uses its word. Raises `CorpusError` if they do
+    not.
     """
     contexts = np.asarray(contexts)
     labels = np.append(corpus.labels, -1)[contexts]
@@ -137,12 +136,12 @@ def requests(
 def continuations(
     corpus: Corpus, contexts: ArrayLike, answers: Sequence[Answer], *, draws: int, name: str = WANLI
 ) -> pd.DataFrame:
-    """One row an answer, (S draws,), in their order.
+    """Parse the answers, one row each, (S draws,), in their order.
 
-    uid, context (row of ``contexts``), draw; text, what the model wrote; finish; premise, hypothesis, missing where
-    there is no pair; reason: "" for a pair, why the text was not parsed, or `FAILED` with the kind of failure;
+    Columns: uid, context (row of ``contexts``), draw; text, from the model; finish; premise, hypothesis, missing if
+    there is no pair; reason: "" for a pair, else why the text was not parsed, or `FAILED` with the kind of failure;
     label (a number) and intended_label (its name), those of the context; origin_uid and origin_corpus, of the seed;
-    maker, as the server names the model.
+    maker, the server's name for the model.
     """
     contexts = np.asarray(contexts)
     if len(answers) != draws * len(contexts):
@@ -172,9 +171,9 @@ def continuations(
 
 
 def corpus_of(pairs: pd.DataFrame, name: str = "generated") -> Corpus:
-    """What a language model wrote as a corpus, whose label is the intended one until somebody has judged it.
+    """Make a corpus of a language model's pairs, with the intended labels, which nobody has judged yet.
 
-    ``pairs``: rows of `continuations` or `perturbed` that have a premise and a hypothesis.
+    ``pairs``: rows of `continuations` or `perturbed` with a premise and a hypothesis.
     """
     table = pairs.drop(columns=["text", "finish", "reason"], errors="ignore").assign(corpus=name, split="train")
     return Corpus(table, name, "train", source=f"continuations by {', '.join(pairs['maker'].unique())}")
@@ -183,21 +182,21 @@ def corpus_of(pairs: pd.DataFrame, name: str = "generated") -> Corpus:
 # ---------------------------------------------------------------- heuristics
 
 
-SHORTEST, UNSPACED_SHORTEST = 5, 2  # characters of a side, and where a character is a syllable or a word
+SHORTEST, UNSPACED_SHORTEST = 5, 2  # characters of a side, also where one character is a syllable or a word
 SHORT, COPIED, PHRASE, EXAMPLE = "short", "hypothesis copies the premise", "speaks of the prompt", "copies an example"
-# in the paper's released code; its text names the first three
+# from the paper's released code; its text names the first three
 PHRASES = ("pair of sentences", "previous examples", "same relationship as", "The speaker")
 UNPUNCTUATED = str.maketrans("", "", string.punctuation)
 
 
 def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str, str]]]) -> Selection:
-    """Which generated pairs are kept, and for each other one the first reason that it meets.
+    """Filter generated pairs; a dropped pair gets the first reason that applies.
 
-    1. `SHORT`: a side has fewer than five characters, blanks at its ends not counted; of texts written without blanks
+    1. `SHORT`: a side has fewer than five characters without its outer blanks; in texts written without blanks
        (`measure.features.unspaced`) fewer than two
-    2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, where there are no blanks)
-    3. `PHRASE`: one of `PHRASES` stands in premise and hypothesis written together, upper and lower case distinct
-    4. `EXAMPLE`: both sides equal those of an example, blanks at the ends not counted
+    2. `COPIED`: both sides are equal in lower case, without ASCII punctuation (without any, if there are no blanks)
+    3. `PHRASE`: one of `PHRASES` occurs in premise and hypothesis, joined together; letter case counts
+    4. `EXAMPLE`: both sides equal those of an example, without outer blanks
 
     Parameters
     ----------
@@ -208,7 +207,7 @@ def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str,
 
     References
     ----------
-    WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is in the code alone.
+    WANLI, section 2.3, and its `filtering/filter.py` (W8). "The speaker" is only in the code.
     """
     premise, hypothesis = (pairs[side].str.strip() for side in ("premise", "hypothesis"))
     bare = [spaced(side.str.lower().str.translate(UNPUNCTUATED)) for side in (pairs["premise"], pairs["hypothesis"])]
@@ -230,18 +229,18 @@ def heuristic_filter(pairs: pd.DataFrame, examples: Sequence[Sequence[tuple[str,
 
 
 def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
-    """One row: what answers cost in tokens, seconds and money, and which share of them was cut off.
+    """One row with the cost of answers in tokens, seconds and money, and the share of them that was cut off.
 
-    Tokens and money count all attempts, those too that brought no text; everything else counts the last one of each
-    request. seconds is the time in which the server had something to answer; the tokens a second are those of the
-    answers, NaN where none took any time; money is in the currency of the budget's price; cut_off is the share of
-    answers that ended at the largest number of tokens; estimated, where there are any, says of how many attempts the
-    server did not count the tokens.
+    Tokens and money count all attempts, including those without a text; everything else counts the last attempt of each
+    request. seconds is the time in which the server had something to answer; tokens per second are those of the
+    answers, NaN if none took any time; money is in the currency of the budget's prices; cut_off is the share of answers
+    that ended at the maximum number of tokens; estimated, if present, is the number of attempts without the server's
+    count of tokens.
 
     Parameters
     ----------
     lines
-        all attempts at the requests, as `Journal.attempts` gives them
+        all attempts at the requests, as returned by `Journal.attempts`
     """
     every = pd.DataFrame([line.model_dump() for line in lines])
     prompt, completion = every[["prompt_tokens", "completion_tokens"]].sum()
@@ -265,7 +264,7 @@ def cost_table(lines: Sequence[Answer], budget: Budget) -> pd.DataFrame:
 
 
 def cost_lines(cost: pd.Series) -> pd.DataFrame:
-    """A row of `cost_table` to be read: one line an entry that is known, in the column "value"."""
+    """A row of `cost_table` for reading: one line for each known entry, in the column "value"."""
     looks = {"served": "{}", "tokens_per_second": "{:,.1f}", "money": "{:,.2f}"}
     looks |= dict.fromkeys(["cut_off", "repeated"], "{:.1%}")
     told = {name: looks.get(name, "{:,.0f}").format(value) for name, value in cost.dropna().items()}

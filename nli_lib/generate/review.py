@@ -1,17 +1,17 @@
-"""Human review, by WANLI: an annotator's way through a queue of pairs, and the corpus that the answers of two leave::
+"""Human review, by WANLI: an annotator works through a queue of pairs, and the answers of two make a corpus::
 
     review = Review(pairs(corpus), folder, "anna", seed=0)
-    review.pair                                                 # the pair to look at, None when all are done
+    review.pair                                                 # the next pair, None when all are done
     review.label(review.pair["item"], "neutral", premise=..., hypothesis=...)
     aggregate(annotations(folder))                              # of all annotators
 
-Every answer is kept on disk the moment it is given: killed at any moment, the same call continues at the first pair
-without one. Each annotator has a file of answers in the folder, and a review reads no other, so that nobody sees what
-another said. Nor does anybody see the intended label or who wrote the pair: `Review.pair` has the two texts alone, as
-WANLI's page has (Figure 8).
+Every answer is written to disk at once: after a kill at any moment, the same call continues at the first pair without
+an answer. Each annotator has a file of answers in the folder, and a review reads no other, so nobody sees another's
+answers. Nobody sees the intended label or the author of the pair either: `Review.pair` has only the two texts, as on
+WANLI's page (Figure 8).
 
-An annotation is one row: item (the generated pair), annotator, premise and hypothesis as they were generated,
-revised_premise and revised_hypothesis as the annotator leaves them, label (a name), and discarded (bool).
+An annotation is one row: item (the generated pair), annotator, premise and hypothesis as generated, revised_premise and
+revised_hypothesis as the annotator leaves them, label (a name), and discarded (bool).
 """
 
 import re
@@ -29,7 +29,7 @@ from nli_lib.generate.pairs import UNPUNCTUATED
 from nli_lib.store import now
 
 ORIGINS = ("origin_uid", "origin_corpus", "maker", "intended_label")  # see `nli_lib.corpora.corpus.Corpus`
-REVISER = "worker"  # added to the maker of a text that somebody has revised
+REVISER = "worker"  # added to the maker of a revised text
 NEEDED = ("item", "annotator", *SIDES, *(f"revised_{side}" for side in SIDES), "label", "discarded")
 DISCARDED = "discarded by one of the two"
 BOTH = "both revised: one of them, text and label"
@@ -39,21 +39,22 @@ NONE = "neither revised: one of the two labels"
 
 
 def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """One row an item: item, premise, hypothesis, label, genre, rule; the texts of a discarded one are missing.
+    """Merge annotations into one row for each item: item, premise, hypothesis, label, genre, rule; a discarded item has
+    no texts.
 
     rule
         the first of five that applies to two annotations in random order (decided by ``seed``): `DISCARDED`, `BOTH`,
         `COSMETIC`, `ONE`, `NONE`
     genre
-        "generated_revised" where a text that is kept differs from what was generated, else "generated"
+        "generated_revised" if a kept text differs from the generated one, else "generated"
 
-    Of more than two annotations of an item two are drawn; fewer are an error. Source: WANLI, section 2.4, and its
-    `process_annotations_into_wanli.py` (W12). *Departures*: the paper says that a revision is kept only where both
-    revise; its code keeps one that changes no more than punctuation and case as well, and so do we.
+    If an item has more than two annotations, two are drawn; fewer are an error. Source: WANLI, section 2.4, and its
+    `process_annotations_into_wanli.py` (W12). *Departures*: the paper says that a revision is kept only if both revise;
+    its code also keeps one that changes only punctuation and case, and so do we.
     """
     first, second = _two_each(annotations, seed)
     revised = [_revised(each) for each in (first, second)]
-    only = np.where(revised[0], 0, 1)  # whose revision it is, where one revises
+    only = np.where(revised[0], 0, 1)  # the annotator who revised, if only one did
     cosmetic = np.where(revised[0], _cosmetic(first), _cosmetic(second))
     applies = {
         DISCARDED: first["discarded"].to_numpy() | second["discarded"].to_numpy(),
@@ -73,10 +74,10 @@ def aggregate(annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
 
 
 def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """The corpus that a review leaves: the pairs that two annotators answered and neither discarded.
+    """The corpus after a review: the pairs that two annotators answered and neither discarded.
 
-    uid, premise, hypothesis, label, then `ORIGINS`, genre and rule (see `aggregate`).
-    The maker of a text that somebody revised is who made the pair, and "worker".
+    Columns: uid, premise, hypothesis, label, then `ORIGINS`, genre and rule (see `aggregate`). The maker of a revised
+    text is the pair's maker and "worker".
     """
     own = annotations[["item", *SIDES]].merge(pairs[["item", *SIDES]], on="item", how="left", suffixes=("", "_now"))
     other = np.logical_or(*(own[side] != own[f"{side}_now"] for side in SIDES))
@@ -93,7 +94,7 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
 
 
 def untouched(annotations: pd.DataFrame) -> np.ndarray:
-    """(n, 2) the two labels of each item that both annotators neither revised nor discarded, by name."""
+    """(n, 2) the two labels, by name, of each item that neither annotator revised or discarded."""
     both = _two_each(annotations, seed=0)
     labels = np.stack([each["label"].to_numpy(dtype=object) for each in both], axis=1)
     touched = [_revised(each) | each["discarded"].to_numpy() for each in both]
@@ -101,7 +102,7 @@ def untouched(annotations: pd.DataFrame) -> np.ndarray:
 
 
 def _two_each(annotations: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two annotations of each item, in random order, as two tables whose rows are the items in their order."""
+    """Two annotations of each item, in random order, as two tables with one row for each item, in their order."""
     if lacking := [name for name in NEEDED if name not in annotations]:
         raise CorpusError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
     table = annotations.astype({"discarded": bool})
@@ -120,7 +121,7 @@ def _revised(table: pd.DataFrame) -> np.ndarray:
 
 
 def _cosmetic(table: pd.DataFrame) -> np.ndarray:
-    """Whether both texts are what was generated but for punctuation and case."""
+    """True if both texts equal the generated ones except for punctuation and case."""
     bare = {name: table[name].str.lower().str.translate(UNPUNCTUATED) for name in table if name.endswith(tuple(SIDES))}
     return np.logical_and(*((bare[side] == bare[f"revised_{side}"]).to_numpy() for side in SIDES))
 
@@ -132,7 +133,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Answer(Line):
-    """What an annotator said of one pair, with the pair as it was shown; or that the last answer to it is undone."""
+    """An annotator's answer to one pair, with the pair as shown; or the withdrawal of the last answer to it."""
 
     act: Literal["label", "discard", "undo"]
     item: str
@@ -145,7 +146,7 @@ class Answer(Line):
 
 
 class Answers(Appended):
-    """One annotator's answers that stand, by their pair and in the order in which they were given: `standing`."""
+    """One annotator's valid answers, by pair and in the order in which they were given."""
 
     line, cure, patience = Answer, "Delete the line: its pair is shown again.", 10
 
@@ -159,20 +160,21 @@ class Answers(Appended):
 
 
 class Review:
-    """The queue of one annotator: `pair`, the first without an answer, then `label` or `discard` it, or `undo`.
+    """The queue of one annotator: `pair` is the first without an answer; `label` or `discard` it, or `undo` the last
+    answer.
 
-    Two windows may be open at once: the first answer to a pair counts, and the second is not taken.
+    Two windows may be open at once: the first answer to a pair counts, and the second is refused.
 
     Attributes
     ----------
     pairs
         item (unique), premise and hypothesis; other columns are not shown
     folder
-        where the answers of all annotators lie
+        folder with the answers of all annotators
     annotator
         1 to 64 ASCII letters, digits, dots, underscores and hyphens
     seed
-        decides the order of the queue, which is the same for all annotators
+        seed of the order of the queue, which is the same for all annotators
     """
 
     def __init__(self, pairs: pd.DataFrame, folder: Path, annotator: str, *, seed: int = 0):
@@ -190,12 +192,12 @@ class Review:
 
     @property
     def pair(self) -> dict[str, str] | None:
-        """The item, premise and hypothesis to look at; None when every pair has its answer."""
+        """The next item with its premise and hypothesis; None if every pair has an answer."""
         return next((pair for item, pair in self._queue.items() if item not in self.answers.standing), None)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """(pairs that are answered, pairs)."""
+        """(number of answered pairs, number of pairs)."""
         return sum(item in self.answers.standing for item in self._queue), len(self._queue)
 
     def label(self, item: str, label: str, *, premise: str, hypothesis: str) -> None:
@@ -211,11 +213,11 @@ class Review:
         self._give("label", item, label=label, **{f"revised_{side}": text for side, text in left.items()})
 
     def discard(self, item: str) -> None:
-        """Throw a pair out; it takes no revision and no label."""
+        """Discard a pair; it gets no revision and no label."""
         self._give("discard", item, **{f"revised_{side}": self._known(item)[side] for side in SIDES})
 
     def undo(self) -> None:
-        """Take the last answer back; its pair is shown again. Without an answer nothing happens."""
+        """Withdraw the last answer; its pair is shown again. Without an answer nothing happens."""
         with self.answers:
             if given := [item for item in self.answers.standing if item in self._queue]:
                 self.answers.add(Answer(act="undo", item=given[-1], given=now()))
@@ -237,7 +239,7 @@ class Review:
 
 
 def queue(pairs: pd.DataFrame, seed: int = 0) -> list[dict[str, str]]:
-    """What annotators are shown of each pair, item, premise and hypothesis, in the order that ``seed`` decides."""
+    """The items, premises and hypotheses that annotators see, in an order drawn with ``seed``."""
     if (again := pairs["item"].duplicated()).any():
         raise CorpusError(f"item {pairs.loc[again, 'item'].iloc[0]!r} names two pairs: give each a name of its own.")
     order = np.random.default_rng(seed).permutation(len(pairs))
@@ -245,16 +247,16 @@ def queue(pairs: pd.DataFrame, seed: int = 0) -> list[dict[str, str]]:
 
 
 def as_left(shown: str, left: str) -> str:
-    """The text that an annotator leaves: ``shown`` itself where it came back with other line ends alone.
+    """The text that an annotator leaves: ``shown`` itself if only its line ends differ.
 
-    A text field of a browser makes every line end a line feed, and that is no revision.
+    A browser's text field turns every line end into a line feed, which is not a revision.
     """
     one, other = (re.sub(r"\r\n?", "\n", text) for text in (shown, left))
     return shown if one == other else left
 
 
 def annotations(folder: Path) -> pd.DataFrame:
-    """What all annotators of a folder said, a row an answer that stands: the columns of `generate.review`."""
+    """The annotations in a folder, by all annotators, one row for each valid answer; see the module for the columns."""
     rows = []
     for path in sorted(Path(folder).glob("answers.*.jsonl")):
         annotator = path.name.removeprefix("answers.").removesuffix(".jsonl")
@@ -264,15 +266,14 @@ def annotations(folder: Path) -> pd.DataFrame:
 
 
 def as_table(rows: list[dict]) -> pd.DataFrame:
-    """The rows as a table of annotations, also where there are none."""
+    """Make a table of annotations from rows, even if there are none."""
     return pd.DataFrame(rows, columns=list(NEEDED)).astype({"discarded": bool})
 
 
 def pairs(corpus: Corpus) -> pd.DataFrame:
-    """A corpus as a queue: item (its uid), premise, hypothesis, and what `ORIGINS` names, as far as it is known.
+    """Make a queue of a corpus: item (its uid), premise, hypothesis, and the columns of `ORIGINS`, as far as known.
 
-    Where the corpus does not say which label was intended, that is the label it bears; where it says nothing of what a
-    pair was made from, that is the pair itself.
+    Without an intended label, the pair's label is used; without an origin, the pair is its own origin.
     """
     table = corpus.table[["uid", *SIDES]].rename(columns={"uid": "item"})
     for name in ORIGINS:

@@ -1,4 +1,4 @@
-"""Tokens: a corpus as word pieces, tokenised once, and the batches that a pass over it takes::
+"""Tokens of a corpus, encoded once, and the batches for a pass over it::
 
     tokens = encode(*corpus.texts("pair"), tokenizer, max_length=128)
     for rows in shuffled_batches(tokens.lengths, batch_size=32, seed=0, epoch=3):
@@ -10,10 +10,10 @@ For a generator, `sequences` writes a pair as one text, premise, label and hypot
     entailment
     Somebody eats.<end>
 
-and `flagged_pieces` says which word pieces belong to words that somebody flagged. Words are those of
-`measure.features`: what stands between blanks and is more than ASCII punctuation. A word piece is flagged when it holds
-a letter, a digit or any other sign of a flagged word that is not ASCII punctuation: of "there's." the pieces "there"
-and "'s" are, and a full stop of its own is not.
+and `flagged_pieces` maps flagged words to word pieces. Words are as in `measure.features`: parts of a text between
+blanks, other than ASCII punctuation alone. A word piece is flagged if it contains a letter, a digit or any other
+character of a flagged word except ASCII punctuation: for "there's." the pieces "there" and "'s" are flagged, a separate
+full stop is not.
 
 Notes
 -----
@@ -22,7 +22,7 @@ separates, and the words are the names of the classes.
 
 References
 ----------
-The paper on debiased generation, section 2.1; it gives the order.
+The paper on debiased generation, section 2.1, which gives the order.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from nli_lib.corpora.corpus import Corpus
 from nli_lib.errors import TrainingError
 from nli_lib.learn.text import SEPARATOR, one_line
 
-# The column "part" of the tokens says what a word piece belongs to; 0 fills a row of a batch that is shorter.
-PREMISE, LABEL, HYPOTHESIS, END = 1, 2, 3, 4  # with the start and the separators: premise, label
+# The column "part" of the tokens says which part a word piece belongs to; 0 is padding.
+PREMISE, LABEL, HYPOTHESIS, END = 1, 2, 3, 4  # the start counts as premise, separators as label
 
 
 class Frame(NamedTuple):
@@ -56,8 +56,8 @@ class Frame(NamedTuple):
 
 
 def frame(classes: Sequence[str], tokenizer: Tokenizer) -> Frame:
-    """What stands around the texts of a corpus with these `classes`. Raises `TrainingError` for a tokenizer without a
-    token that ends a text; one without a token that begins a text begins with that too, as GPT-2 does."""
+    """Return the ids around the texts of a corpus with these `classes`. Raises `TrainingError` for a tokenizer without
+    a token that ends a text; if there is no token that begins a text, the end token does that too, as in GPT-2."""
     end = tokenizer.eos_token_id
     if end is None:
         raise TrainingError(f"{tokenizer.name_or_path}: this tokenizer has no token that ends a text (eos_token)")
@@ -67,31 +67,31 @@ def frame(classes: Sequence[str], tokenizer: Tokenizer) -> Frame:
 
 
 def pieces(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """The word pieces of all texts, each on one line, end to end (T,), and how many each text has (N,)."""
+    """Word pieces of all texts, each on one line, concatenated (T,), and the number in each text (N,)."""
     columns, lengths = _end_to_end(["input_ids"], tokenizer, one_line(texts), add_special_tokens=False)
     return columns["input_ids"], np.array(lengths, np.int64)
 
 
 def sequences(corpus: Corpus, tokenizer: Tokenizer, max_length: int, flags: Sequence[np.ndarray] = ()) -> Tokens:
-    """The pairs under their own labels, with the column "part" beside "input_ids".
+    """Encode the pairs with their labels, adding the column "part" to "input_ids".
 
-    The three parts are tokenised apart, so that another label changes no id of premise and hypothesis. Where a sequence
-    is longer than `max_length`, the end of the longer text is cut, as `encode.encode` does it; it still ends.
+    The three parts are tokenised separately, so that a different label changes no id of premise and hypothesis. If a
+    sequence is longer than `max_length`, the end of the longer text is cut, as in `encode.encode`; the end token stays.
 
     Parameters
     ----------
     flags
         booleans for the word pieces of all premises and of all hypotheses, in the order of `pieces`; they become a
-        third column, "flagged", in which everything that stands around the texts is 0
+        third column, "flagged", which is 0 for everything around the texts
     """
     around = frame(corpus.classes, tokenizer)
     (p, p_lengths), (h, h_lengths) = (pieces(side, tokenizer) for side in (corpus.premise, corpus.hypothesis))
     names = np.array([len(each) for each in around.labels])
-    room = max_length - 2 - names.max()  # whichever the label: a wrong one fits as well
+    room = max_length - 2 - names.max()  # for any label, so that a wrong one fits too
     if room < 2:
         raise TrainingError(f"max_length={max_length} leaves no room for the texts beside the label")
     keep_p, keep_h = _longest_first(np.column_stack([p_lengths, h_lengths]), room).T
-    # the five parts of all pairs, one kind after the other and uncut; `order` takes what is kept of them pair by pair
+    # the five parts of all pairs, kind by kind and uncut; `order` picks what is kept, pair by pair
     one, own = np.ones_like(p_lengths), names[corpus.labels]
     sizes = np.stack([one, p_lengths, own, h_lengths, one])
     keep = np.stack([one, keep_p, own, keep_h, one])
@@ -110,9 +110,9 @@ def sequences(corpus: Corpus, tokenizer: Tokenizer, max_length: int, flags: Sequ
 
 
 def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: torch.Tensor) -> dict[str, torch.Tensor]:
-    """A batch of sequences, (B, L), with other labels in them: ids, parts and attention mask, (B, L').
+    """Replace the labels in a batch of sequences, (B, L): returns ids, parts and attention mask, (B, L').
 
-    labels (B,) the classes that are to stand there; pieces (C, W) the ids of each class, filled up with -1
+    labels (B,) the new classes; pieces (C, W) the ids of each class, padded with -1
     """
     ids, part = batch["input_ids"], batch["part"]
     before, old, after = ((part == PREMISE).sum(1), (part == LABEL).sum(1), (part >= HYPOTHESIS).sum(1))
@@ -122,7 +122,7 @@ def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: tor
     place = torch.arange(int(total.max()), device=ids.device)[None]
     inside = (place >= before[:, None]) & (place < (before + new)[:, None])
     filled = place >= total[:, None]
-    # where each id comes from: the premise from its own place, what follows the label from so many places further on
+    # the source of each id: the premise does not move, everything after the label shifts by the difference in length
     source = torch.where(place < before[:, None], place, place + (old - new)[:, None]).clamp(0, ids.shape[1] - 1)
     word = (place - before[:, None]).clamp(0, middle.shape[1] - 1)
     changed = torch.where(inside, middle.gather(1, word), ids.gather(1, source))
@@ -131,15 +131,15 @@ def relabelled(batch: dict[str, torch.Tensor], labels: torch.Tensor, pieces: tor
 
 
 def label_pieces(around: Frame) -> torch.Tensor:
-    """(C, W) the ids of each class with its separators, filled up with -1."""
+    """(C, W) the ids of each class with its separators, padded with -1."""
     return pad_sequence([torch.tensor(ids) for ids in around.labels], batch_first=True, padding_value=-1)
 
 
 def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
-    """(N, 2) how much of two texts is kept, so that both together have `room`: the longer one is cut first."""
+    """(N, 2) lengths to keep of two texts, at most `room` together: the longer one is cut first."""
     over = np.maximum(lengths.sum(1) - room, 0)
     gap = lengths[:, 0] - lengths[:, 1]
-    first = np.minimum(over, np.abs(gap))  # from the longer one alone, until they are equal
+    first = np.minimum(over, np.abs(gap))  # from the longer one only, until they are equal
     rest = over - first
     cut = np.column_stack([rest - rest // 2, rest // 2])
     cut[np.arange(len(lengths)), np.where(gap >= 0, 0, 1)] += first
@@ -150,30 +150,31 @@ def _longest_first(lengths: np.ndarray, room: int) -> np.ndarray:
 
 
 def flagged_pieces(texts: Sequence[str], words: ArrayLike, tokenizer: Tokenizer, *, whole=None) -> NDArray[np.bool_]:
-    """Which word pieces of the texts belong to flagged words, in the order of `pieces`, (T,) bool.
+    """Mark the word pieces that belong to flagged words, in the order of `pieces`, (T,) bool.
 
     Parameters
     ----------
     words
-        (W,) bool, the words of all texts end to end, as `measure.features.tokenize(texts)` has them
+        (W,) bool, one for each word of all texts, concatenated as by `measure.features.tokenize(texts)`
     whole
-        (N,) bool, texts all of whose pieces are flagged, punctuation too
+        (N,) bool, texts to flag completely, punctuation included
 
     Notes
     -----
-    *Departures*: it does not say what becomes of punctuation, which its n-grams leave out; a piece that is punctuation
-    alone is not flagged with its word. A piece over two words (in some vocabularies) is flagged with either.
+    *Departures*: the paper does not say how to treat punctuation, which its n-grams leave out; here a piece that is
+    only punctuation is not flagged with its word. A piece that spans two words (in some vocabularies) is flagged if
+    either is.
 
     References
     ----------
-    The paper on debiased generation, section 4.1: the tokens of an n-gram for an n-gram, all tokens of the hypothesis
-    for any other feature.
+    The paper on debiased generation, section 4.1: an n-gram flags its tokens, any other feature flags all tokens of the
+    hypothesis.
     """
     if not tokenizer.is_fast:
         raise TrainingError(f"{tokenizer.name_or_path}: a mask needs a tokenizer that tells where its pieces stand")
     texts = one_line(texts)
     whole = np.zeros(len(texts), bool) if whole is None else np.asarray(whole, bool)
-    signs = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)  # one text a line
+    signs = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)  # one text on each line
     flagged = _flagged_signs(signs, np.asarray(words, bool))
     sums = np.concatenate([[0], np.cumsum(flagged)])
     first = np.cumsum([0, *(len(text) + 1 for text in texts)])
@@ -188,10 +189,11 @@ def flagged_pieces(texts: Sequence[str], words: ArrayLike, tokenizer: Tokenizer,
 
 
 def _flagged_signs(signs: NDArray[np.uint32], words: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the signs of all texts, blanks and line breaks between words, belong to flagged words."""
+    """Mark the characters that belong to flagged words, among those of all texts with blanks and line breaks between
+    words."""
     gap = (signs == ord(" ")) | (signs == ord("\n"))
     counts = ~gap & ~np.isin(signs, [ord(sign) for sign in string.punctuation])
-    chunk = np.cumsum(gap)  # what stands between two gaps is one chunk
+    chunk = np.cumsum(gap)  # the characters between two gaps are one chunk
     kept = np.bincount(chunk[counts], minlength=int(chunk[-1]) + 1 if len(chunk) else 0) > 0
     if kept.sum() != len(words):
         raise TrainingError(f"{len(words):,} flags for {kept.sum():,} words: flag the words of these very texts")
@@ -203,23 +205,23 @@ def _flagged_signs(signs: NDArray[np.uint32], words: NDArray[np.bool_]) -> NDArr
 # ---------------------------------------------------------------- encode
 
 
-CHUNK = 10_000  # texts given to the tokenizer at a time; bounds the memory of its Python lists
+CHUNK = 10_000  # texts passed to the tokenizer at a time; bounds the memory of its Python lists
 MEGABATCH = 50  # batches that are sorted by length together, as in Hugging Face's length-grouped sampler
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """N encoded examples laid end to end.
+    """N encoded examples, concatenated.
 
     Attributes
     ----------
     columns
-        the model's inputs by name, (T,) each: "input_ids", the word pieces of all examples, and where the model takes
-        it "token_type_ids", 0 for the first text and 1 for the second
+        the model's inputs by name, (T,) each: "input_ids", the word pieces of all examples, and, if the model takes it,
+        "token_type_ids", 0 for the first text and 1 for the second
     offsets
         (N+1,) example i is columns[name][offsets[i]:offsets[i+1]]
     pad
-        the id that fills a short row of a batch
+        the id that pads short rows of a batch
     """
 
     columns: dict[str, torch.Tensor]
@@ -231,17 +233,17 @@ class Tokens:
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N,) word pieces of each example."""
+        """(N,) number of word pieces of each example."""
         return self.offsets.diff().cpu().numpy()
 
     @property
     def vocabulary(self) -> torch.Tensor:
-        """(V,) the ids that occur, ascending, the padding id among them."""
+        """(V,) the ids that occur, ascending, with the padding id."""
         ids = self.columns["input_ids"]
         return torch.unique(torch.cat([ids, ids.new_tensor([self.pad])]))
 
     def __getitem__(self, keep: np.ndarray) -> Tokens:
-        """The examples named by a boolean mask (N,) or integer positions, encoded as they are here."""
+        """Select examples by a boolean mask (N,) or integer positions; nothing is encoded again."""
         keep = np.asarray(keep)
         rows = torch.from_numpy(np.flatnonzero(keep) if keep.dtype == bool else keep.astype(np.int64))
         starts, lengths = self.offsets[rows], self.offsets.diff()[rows]
@@ -250,14 +252,13 @@ class Tokens:
         return Tokens({name: column[place] for name, column in self.columns.items()}, offsets, self.pad)
 
     def to(self, device: torch.device) -> Tokens:
-        """The same tokens with their columns on `device`; offsets stay where batches are planned, on the CPU."""
+        """Move the columns to `device`; the offsets stay on the CPU, where batches are planned."""
         return Tokens({name: column.to(device) for name, column in self.columns.items()}, self.offsets, self.pad)
 
     def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
         """The model's inputs for `rows` (B,), padded on the right to the longest of them (B, L).
 
-        A batch without padding carries no attention mask: the model then skips every masking operation, with the
-        same result.
+        A batch without padding has no attention mask: the model then skips all masking, with the same result.
         """
         rows = torch.from_numpy(rows)
         start, end = self.offsets[rows, None], self.offsets[rows + 1, None]
@@ -275,7 +276,7 @@ class Tokens:
 
 
 def encode(texts: Sequence[str], others: Sequence[str] | None, tokenizer: Tokenizer, max_length: int) -> Tokens:
-    """Tokenise N texts, or N pairs of texts, once; the longer text of a pair is cut first when it is too long."""
+    """Tokenise N texts, or N pairs of texts; if a pair is too long, its longer text is cut first."""
     names = [name for name in ("input_ids", "token_type_ids") if name in tokenizer.model_input_names]
     cut = {"truncation": "longest_first", "max_length": max_length, "return_token_type_ids": "token_type_ids" in names}
     columns, lengths = _end_to_end(names, tokenizer, texts, others, **cut)
@@ -285,14 +286,14 @@ def encode(texts: Sequence[str], others: Sequence[str] | None, tokenizer: Tokeni
 
 
 def _tokenised(tokenizer: Tokenizer, *texts: Sequence[str] | None, **options: object) -> Iterator[dict]:
-    """What the tokenizer makes of `CHUNK` texts, or pairs of texts, at a time."""
+    """Tokenise `CHUNK` texts, or pairs of texts, at a time."""
     for start in range(0, len(texts[0]), CHUNK):
         part = [None if each is None else list(each[start : start + CHUNK]) for each in texts]
         yield tokenizer(*part, return_attention_mask=False, **options)
 
 
 def _end_to_end(names: list[str], tokenizer: Tokenizer, *texts, **options) -> tuple[dict, list[int]]:
-    """The columns `names` of all texts, each end to end (T,), and how many word pieces each text has."""
+    """The columns `names` of all texts, each concatenated (T,), and the number of word pieces in each text."""
     columns, lengths = {name: [np.empty(0, np.int64)] for name in names}, []
     for encoded in _tokenised(tokenizer, *texts, **options):
         lengths += map(len, encoded["input_ids"])
@@ -302,15 +303,15 @@ def _end_to_end(names: list[str], tokenizer: Tokenizer, *texts, **options) -> tu
 
 
 def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """One epoch's batches of rows (B,), every row once, rows of one batch of nearly equal length.
+    """One epoch's batches of rows (B,): every row once, rows of nearly equal length in a batch.
 
     The rows are shuffled, cut into groups of `MEGABATCH` batches, sorted by length inside a group and cut into batches.
-    The same (lengths, batch_size, seed, epoch) gives the same batches, whatever ran before.
+    The same (lengths, batch_size, seed, epoch) gives the same batches, no matter what ran before.
 
     Notes
     -----
-    Departures: Hugging Face's length-grouped sampler composes its batches the same way but then runs through a group
-    from long to short; here the order of the batches is shuffled too, so that length does not drift during training.
+    *Departures*: Hugging Face's length-grouped sampler composes its batches in the same way but runs through a group
+    from long to short; here the batches are shuffled too, so that length does not drift during training.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
@@ -324,6 +325,7 @@ def shuffled_batches(lengths: np.ndarray, batch_size: int, seed: int, epoch: int
 
 
 def sorted_batches(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Batches of rows (B,) from long to short: a full memory shows at once, and padding is all but gone."""
+    """Batches of rows (B,) from long to short: if memory is too small, the first batch fails, and there is hardly any
+    padding."""
     order = np.argsort(-lengths, kind="stable")
     return [order[at : at + batch_size] for at in range(0, len(order), batch_size)]

@@ -1,11 +1,12 @@
-"""Debiasing while training: a second prediction, of the hypothesis alone, takes part in the loss and not in the test::
+"""Debiasing during training: a second prediction, from the hypothesis alone, takes part in the loss but not in the
+test::
 
     ProductOfExperts   the two predictions are multiplied, as in the paper on debiased generation
-    DebiasedFocal      an example counts less, the surer its hypothesis alone gives the label away
-    Ensemble           the product with a hypothesis-only model that was trained before and stays as it is
+    DebiasedFocal      an example counts less, the more surely its hypothesis alone predicts the label
+    Ensemble           the product with a hypothesis-only model that was trained before and is frozen
 
-The first two have a bias head on the encoder that the main head reads as well; `expert_logits` asks it. What is
-recorded of an example, and what a trained model predicts with, is the main head alone. All is computed in log space.
+The first two add a bias head to the encoder, which it shares with the main head; `expert_logits` returns its
+predictions. Only the main head is recorded and used for predictions. Everything is computed in log space.
 """
 
 import hashlib
@@ -35,17 +36,17 @@ MAX_LENGTH = 64  # word pieces of a hypothesis; longer ones are cut
 def product(logits: torch.Tensor, expert: torch.Tensor, beta: float) -> torch.Tensor:
     """log p' (B, C), where p' = softmax(log p + beta log b), of the main logits and the bias head's, both (B, C).
 
-    p = (.4, .4, .2) and b = (.7, .2, .1) give (.916, .075, .009) at beta 2. A class that b all but excludes stays a
-    large negative number and never becomes log 0.
+    p = (.4, .4, .2) and b = (.7, .2, .1) give (.916, .075, .009) at beta 2. For a class that b all but excludes the
+    result is a large negative number, never log 0.
     """
     log_p, log_b = functional.log_softmax(logits, -1), functional.log_softmax(expert, -1)
     return functional.log_softmax(log_p + beta * log_b, -1)
 
 
 def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> torch.Tensor:
-    """(1 - b_gold) ** focus (B,), 0 to 1, of the bias head's logits (B, C): 1 where it gives the label no chance.
+    """(1 - b_gold) ** focus (B,), 0 to 1, from the bias head's logits (B, C); 1 where it excludes the label.
 
-    1 - b_gold is the sum of the other classes, so that it does not vanish by rounding where b_gold is nearly 1.
+    1 - b_gold is summed over the other classes, so it does not vanish by rounding where b_gold is nearly 1.
     """
     gold = functional.one_hot(labels, expert.shape[1]).bool()
     others = functional.log_softmax(expert, -1).masked_fill(gold, -torch.inf).logsumexp(-1)
@@ -53,17 +54,17 @@ def focal_weight(expert: torch.Tensor, labels: torch.Tensor, focus: float) -> to
 
 
 class _BiasHead(Classify):
-    """Arrays, heads and recording that the two objectives with a bias head share.
+    """Arrays, heads and recording shared by the two objectives with a bias head.
 
-    They differ in `combine`, the loss () that both heads have in common, of their logits (B, C) and the labels (B,).
+    They differ in `combine`, the loss () common to both heads, computed from their logits (B, C) and the labels (B,).
 
     Attributes
     ----------
     value
-        the method's own knob: beta of the product, focus of the focal loss
+        the method's parameter: beta of the product, focus of the focal loss
     reads
-        "own": the bias head reads an example's hypothesis. "another": that of another example, dealt out by `others`
-        with the run's seed; the control, which can know no more than how frequent the labels are
+        "own": the bias head reads the example's hypothesis. "another": it reads the hypothesis of another example,
+        assigned by `others` with the run's seed; this control can know only the label frequencies
     """
 
     def __init__(self, method: str, knob: str, value: float, gamma: float, detached: bool, reads: str):
@@ -86,10 +87,11 @@ class _BiasHead(Classify):
         return model, new + add_head(model, spec.seed)
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The common loss plus gamma times the bias head's own cross-entropy; recorded are the main head's logits.
+        """The common loss plus gamma times the bias head's cross-entropy, and the main head's logits, which are
+        recorded.
 
-        The encoder reads the hypothesis without building a gradient, which is to multiply it by 0. It does so after the
-        pair: autocast keeps the bf16 copies that it made first, and those must know their gradient.
+        The encoder reads the hypothesis without a gradient, which amounts to multiplying it by 0. It does so after the
+        pair, because autocast keeps its first bf16 copies, and those need a gradient.
         """
         logits = model(**batch["tokens"]).logits.float()
         with torch.no_grad():
@@ -102,14 +104,14 @@ class _BiasHead(Classify):
 class ProductOfExperts(_BiasHead):
     """CE(label, p') + gamma CE(label, b), where p' = softmax(log p + beta log b): `product`.
 
-    b is the prediction of the bias head, which reads what the encoder makes of the hypothesis alone. The encoder learns
-    nothing from it; the bias head learns from both terms. With ``detached`` it learns from its own term alone. That is
-    another method, as in Clark et al. (2019) and He et al. (2019), where the bias model is trained on its own.
+    b is the prediction of the bias head, which reads the encoder's output for the hypothesis alone. The encoder learns
+    nothing from it; the bias head learns from both terms. With ``detached`` it learns only from the second term. That
+    is another method, as in Clark et al. (2019) and He et al. (2019), where the bias model is trained separately.
 
     Notes
     -----
     *Departures*: none in the loss. Their code takes the logarithm of a softmax, which can be log 0; section 5.1 prints
-    beta = 1, where the best of Table 10 is 2.
+    beta = 1, but the best value of Table 10 is 2.
 
     References
     ----------
@@ -142,17 +144,17 @@ class DebiasedFocal(_BiasHead):
 
 
 class Ensemble(Classify):
-    """CE(label, softmax(log p + beta log b)) where b is what another model predicts from the hypothesis and stays so.
+    """CE(label, softmax(log p + beta log b)), where b is the fixed prediction of another model from the hypothesis.
 
     Attributes
     ----------
     expert
-        (N, C) logits or log-probabilities of that model for the N examples trained on, in their order
+        (N, C) logits or log-probabilities of that model for the N training examples, in their order
 
     References
     ----------
-    The bias product of Clark et al. (2019); He et al. (2019). There b is that of a model for the pairs that it was
-    trained on.
+    The bias product of Clark et al. (2019); He et al. (2019). There b is a prediction for the bias model's training
+    pairs.
     """
 
     def __init__(self, expert: ArrayLike, beta: float = 1.0):
@@ -174,11 +176,11 @@ class Ensemble(Classify):
 
 
 def others(labels: ArrayLike, *, seed: int) -> np.ndarray:
-    """Whose hypothesis each of N examples is given instead of its own, (N,) positions, each of them once.
+    """Assign each of N examples the hypothesis of another, (N,) positions, each of them once.
 
-    labels (N,). The examples of each label are given hypotheses of all labels in proportion, to within one or two: in a
-    plain permutation the two labels go together by chance, a little, and a bias head learns that. One example in N, on
-    average, keeps its own.
+    labels (N,). The examples of each label receive hypotheses of all labels in proportion, to within one or two: in a
+    plain permutation the two labels are slightly correlated by chance, and a bias head learns that. One example in N,
+    on average, keeps its hypothesis.
     """
     gold, random = np.asarray(labels), np.random.default_rng([seed, 0xB1A5])
     shuffled = random.permutation(len(gold))
@@ -186,16 +188,16 @@ def others(labels: ArrayLike, *, seed: int) -> np.ndarray:
     shuffled = random.permutation(len(gold))
     alike = pd.Series(shuffled).groupby(gold[shuffled])
     rank = (alike.cumcount() + 0.5) / alike.transform("size")
-    dealt = shuffled[np.argsort(rank.to_numpy(), kind="stable")]  # every stretch of it has the labels in proportion
+    dealt = shuffled[np.argsort(rank.to_numpy(), kind="stable")]  # every section has the labels in proportion
     given = np.empty(len(gold), dtype=np.int64)
     given[takers] = dealt
     return given
 
 
 def add_head(model: PreTrainedModel, seed: int) -> list[str]:
-    """Give `model` a bias head, initialised from `seed`; the names of its parameters.
+    """Add a bias head to `model`, initialised from `seed`; return the names of its parameters.
 
-    Dropout, then layers from the encoder's width d to d, d/2, d/4 and the classes with tanh between them, the weights
+    Dropout, then layers from the encoder's width d to d, d/2, d/4 and the classes, with tanh between them and weights
     drawn as BERT's are. Source: the released code of Karimi Mahabadi et al. (2020), its "deep" classifier.
     """
     config, generator = model.config, torch.Generator().manual_seed(seed)
@@ -212,8 +214,8 @@ def add_head(model: PreTrainedModel, seed: int) -> list[str]:
 
 
 def pooled(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """What the encoder makes of each text (B, W): BERT's pooled output, for encoders without one the first token's last
-    hidden state, and for decoders, which read from left to right, the last token's."""
+    """The encoder's output for each text (B, W): BERT's pooled output; for encoders without one, the first token's last
+    hidden state; for decoders, which read from left to right, the last token's."""
     output = model.base_model(**inputs)
     if getattr(output, "pooler_output", None) is not None:
         return output.pooler_output

@@ -1,32 +1,32 @@
-"""What makes training and prediction fast on a CPU, behind one door: `speed_up` puts it in, `restore` takes it out::
+"""Faster training and prediction on a CPU: `speed_up` installs the parts below, `restore` removes them::
 
     vocabulary   only the word pieces that occur are trained
-    dropout      masks cut from fast random bits
-    attention    batched products made for sentences instead of a kernel made for long texts
-    layers       a layer of BERT or Llama written out as one differentiable step; the last one of BERT for its first
-                 token alone where that is enough
+    dropout      masks from fast random bits
+    attention    batched products suited to sentences instead of a kernel for long texts
+    layers       a layer of BERT or Llama written out as one differentiable step; BERT's last one for its first
+                 token only, if that is enough
 
-Each is exact, or equal in distribution, to what it stands in for; each leaves alone what it does not fit. On a GPU only
-the vocabulary is cut. What each is worth: `python benchmarks/fine_tuning.py --parts`.
+Each equals, exactly or in distribution, what it replaces, and leaves alone whatever it does not fit. On a GPU only the
+vocabulary is cut. `python benchmarks/fine_tuning.py --parts` measures the gain of each.
 
-*Vocabulary*. A word piece that is nowhere in the training corpus has a zero gradient in every step, so both Adam
+*Vocabulary*. A word piece that does not occur in the training corpus has a zero gradient in every step, so both Adam
 moments of its embedding stay zero and AdamW only multiplies the row by (1 - lr_t * weight_decay). Those rows are left
-out of the training (30,522 rows of 384 become a few thousand: no dense gradient to clear, clip and step through) and
-get the product of those factors at the end.
+out of the training (30,522 rows of 384 become a few thousand, without a large dense gradient to clear, clip and step
+through) and are multiplied by the product of those factors at the end.
 
-*Dropout*. PyTorch draws a CPU's mask with a sequential Mersenne twister, one number an element; in a small encoder that
-is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32) an element,
-at a tenth of the cost.
+*Dropout*. On a CPU, PyTorch draws the mask with a sequential Mersenne twister, one number for each element; in a small
+encoder that is a seventh of a training step. Here it comes from raw bits of SFC64, sixteen (bf16) or thirty-two (fp32)
+for each element, at a tenth of the cost.
 
-*Attention*. PyTorch's own on a CPU has no fast path with dropout and works in fp32 there; on sentences its blocked
-kernel is slow without dropout too. Here six batched products and a softmax do the work of both passes. It is registered
-so that any model on transformers' attention interface takes it; autograd then follows `attend`, while a written-out
-layer calls `attend_backward` itself.
+*Attention*. On a CPU, PyTorch's attention has no fast path with dropout and then works in fp32; on sentences its
+blocked kernel is slow without dropout too. Here six batched products and a softmax do the work of both passes. It is
+registered so that any model on transformers' attention interface can use it; autograd then follows `attend`, while a
+written-out layer calls `attend_backward` directly.
 
 *Layers*. Written out, a layer needs half of the tensor operations that autograd needs for transformers' modules: query,
 key and value are one product, the residual stream is cast to bf16 once instead of four times, and its gradient is
-summed in place. Types are those of bf16 autocast: products in bf16; residual stream, norms and rotation in fp32. A
-layer is only replaced after it has given the same output as the original on made-up input.
+summed in place. Types are as in bf16 autocast: products in bf16; residual stream, norms and rotation in fp32. A layer
+is replaced only if it gives the same output as the original on made-up input.
 
 A layer of BERT (RoBERTa, XLM-R, ELECTRA), for a batch of B examples of L tokens, W wide, with H heads of D = W / H,
 where drop is dropout::
@@ -37,22 +37,23 @@ where drop is dropout::
     u  = x1 Wup' + b                             a  = gelu(u)                         (BL, 4W) in most models
     r2 = x1 + drop(a Wdown' + b)                 y  = layer_norm2(r2)
 
-The last layer is computed for the first token alone where nothing else of it is read: the other tokens enter it as keys
-and values only, their own results and the gradients of those are never used.
+If only the first token of the last layer is read, only that token is computed: the other tokens enter the layer as keys
+and values, and their results and gradients are never used.
 
 A layer of Llama (SmolLM), with H heads of D numbers in G groups that share key and value, which are not copied::
 
     n1 = x / rms(x)                              q, k, v = (n1 w1) Wqkv'               (BL, (H + 2G) D)
     q, k rotated by their place                  (BG, HL/G, D) and (BG, L, D)
-    c  = drop(softmax(q k' / sqrt(D))) v         where no token sees a later one; back together as (BL, HD)
+    c  = drop(softmax(q k' / sqrt(D))) v         no token sees a later one; back together as (BL, HD)
     r  = x + c Wout'                             n2 = r / rms(r)
     g, u = (n2 w2) Wgu'                          (BL, I) each
     y  = r + (silu(g) u) Wdown'
 
 Notes
 -----
-Departures: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006) and the kept ones
-are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16% too low at p = 0.1.
+*Departures*: an element is dropped with probability round(p * 2**16) / 2**16 (p = 0.1 becomes 0.100006), and kept
+elements are scaled by exactly its complement; PyTorch's bf16 kernel rounds that scale to bf16, 0.16% too low at p =
+0.1.
 """
 
 from __future__ import annotations
@@ -82,11 +83,11 @@ class RandomBits:
         self.reseed(seed)
 
     def reseed(self, *seed: int) -> None:
-        """Start again at the stream named by `seed`; what was drawn before leaves no trace."""
+        """Restart at the stream named by `seed`, independently of earlier draws."""
         self._random = np.random.Generator(np.random.SFC64(seed))
 
     def draw(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Uniform bit patterns of `dtype`: every pattern, infinities and NaN too, is equally likely."""
+        """Draw uniform bit patterns of `dtype`: every pattern is equally likely, infinities and NaN included."""
         count = math.prod(shape)
         words = -(-count * WIDTH[dtype][0] // 64)
         bits = self._random.integers(0, 2**64 - 1, words, dtype=np.uint64, endpoint=True)
@@ -95,7 +96,7 @@ class RandomBits:
 
 @functools.cache
 def cut(rate: float, dtype: torch.dtype) -> tuple[float, float]:
-    """The float `c` such that a uniform bit pattern is <= c with probability `rate`, and that probability exactly.
+    """Return the float `c` such that a uniform bit pattern is <= c with probability `rate`, and the exact probability.
 
     Negative floats grow in magnitude with their bit pattern up to minus infinity, so counting patterns down from minus
     infinity gives the cut. NaN compares false and counts as kept.
@@ -118,7 +119,7 @@ class Mask:
         self.scale = 1 / (1 - exact)
 
     def cut(self, values: torch.Tensor) -> torch.Tensor:
-        """The kept elements as they are, the dropped ones zero; one vectorised kernel."""
+        """Set the dropped elements to zero without scaling the others; one vectorised kernel."""
         return torch.ops.aten.threshold_backward(values, self.bits, self.threshold)
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
@@ -126,7 +127,7 @@ class Mask:
 
 
 class FastDropout(nn.Dropout):
-    """Stands in for `nn.Dropout` on a CPU; other devices, types and rates go to PyTorch's own."""
+    """Replacement for `nn.Dropout` on a CPU; other devices, types and rates use PyTorch's kernel."""
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         fits = values.device.type == "cpu" and values.dtype in WIDTH and 0 < self.p <= LARGEST_RATE
@@ -135,7 +136,7 @@ class FastDropout(nn.Dropout):
 
 
 def install_dropout(model: PreTrainedModel, source: RandomBits) -> None:
-    """Turn every `nn.Dropout` of `model` into a `FastDropout`; a dropout of another class stays as it is."""
+    """Turn every `nn.Dropout` of `model` into a `FastDropout`; other classes of dropout are left alone."""
     for module in model.modules():
         if type(module) is nn.Dropout:
             module.__class__, module.source = FastDropout, source
@@ -144,15 +145,16 @@ def install_dropout(model: PreTrainedModel, source: RandomBits) -> None:
 # ---------------------------------------------------------------- attention
 
 
-NAME = "short_sequences"  # under which `attention` stands in transformers' registry
-EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # what other models ask for; theirs is transformers' function
+NAME = "short_sequences"  # name of `attention` in transformers' registry
+EXTRAS = ("position_bias", "softcap", "cache", "s_aux")  # other models pass these, and get transformers' function
 
 
 def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None) -> tuple[torch.Tensor, tuple]:
-    """dropout(softmax(scaling * query key')) value, and what its backward pass needs; all of them are (BH, L, D).
+    """Return dropout(softmax(scaling * query key')) value and the inputs of its backward pass; all arrays are (BH, L,
+    D).
 
-    There may be fewer queries than keys. attention_mask (B, 1, Q, L) is True where a key may be looked at. Products are
-    taken in the type of the inputs, the softmax in fp32.
+    There may be fewer queries than keys. attention_mask (B, 1, Q, L) is True where a query may see a key. Products are
+    computed in the type of the inputs, the softmax in fp32.
     """
     scores = (query @ key.transpose(1, 2)).float().mul_(scaling)  # (BH, Q, L)
     if attention_mask is not None:
@@ -164,7 +166,7 @@ def attend(query, key, value, attention_mask, scaling: float, mask: Mask | None)
 
 
 def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: Mask | None) -> list[torch.Tensor]:
-    """Gradients for query, key and value, each of its shape, from the one for the context."""
+    """Gradients for query, key and value, in their shapes, from the gradient for the context."""
     query, key, value, weights, kept = saved
     for_kept = _drop(gradient @ value.transpose(1, 2), mask)
     for_scores = torch._softmax_backward_data(for_kept.float(), weights, -1, torch.float32)
@@ -175,11 +177,11 @@ def attend_backward(gradient: torch.Tensor, saved: tuple, scaling: float, mask: 
 def attention(module, query, key, value, attention_mask, dropout: float = 0.0, scaling: float | None = None, **others):
     """softmax(scaling * query key') value with dropout on the probabilities; (B, H, L, D) in, (B, L, H, D) out.
 
-    A model that asks for more than this (grouped heads, position bias, causal order) gets transformers' own function.
+    A model that needs more (grouped heads, position bias, causal order) gets transformers' function.
 
     Notes
     -----
-    Departures: in bf16 the scores before the softmax are rounded to bf16, as in transformers' "eager" attention under
+    *Departures*: in bf16 the scores before the softmax are rounded to bf16, as in transformers' "eager" attention under
     autocast.
     """
     extra = any(others.get(name) is not None for name in EXTRAS)
@@ -202,7 +204,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 def install_attention(model: PreTrainedModel, source: RandomBits) -> list[str]:
-    """Let `model` use `attention`; returns in words what it keeps where it cannot."""
+    """Let `model` use `attention`; if it cannot, return a description of what it keeps."""
     if model.config._attn_implementation != "sdpa":
         return [f"attention stays {model.config._attn_implementation!r}"]
     model.set_attn_implementation(NAME)
@@ -215,9 +217,9 @@ def install_attention(model: PreTrainedModel, source: RandomBits) -> list[str]:
 
 
 class CompactEmbedding(nn.Module):
-    """Stands in for an embedding of which only the rows `ids` occur; takes and gives what the whole one does.
+    """Replacement for an embedding of which only the rows `ids` occur; inputs and outputs are the same.
 
-    An id outside `ids` raises `IndexError`; it never gives a wrong row.
+    An id outside `ids` raises `IndexError`; it never returns a wrong row.
     """
 
     def __init__(self, whole: nn.Embedding, ids: torch.Tensor):
@@ -231,16 +233,16 @@ class CompactEmbedding(nn.Module):
         self.padding_idx = None if padding < 0 else padding
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        # A sparse gradient holds the rows of this batch only; a dense one would be cleared and summed in every step.
-        # On a GPU the dense one is kept: adding rows there is not done in a fixed order.
+        # A sparse gradient has only the rows of this batch; a dense one would be cleared and summed in every step. A
+        # GPU keeps the dense one, because it adds rows in no fixed order.
         sparse = self.weight.device.type == "cpu"
         return functional.embedding(self.lookup[input_ids], self.weight, self.padding_idx, sparse=sparse)
 
 
 def compact(model: PreTrainedModel, ids: torch.Tensor) -> tuple[nn.Embedding | None, str]:
-    """Replace `model`'s word embedding by the rows `ids` of it; returns the whole one, and in words what was done.
+    """Cut `model`'s word embedding to the rows `ids`; return the whole embedding and a description.
 
-    Returns None where the table cannot be cut: it is no plain embedding, or another layer shares its weights.
+    Returns None if the table cannot be cut, because it is no plain embedding or shares its weights with another layer.
     """
     whole = model.get_input_embeddings()
     if type(whole) is not nn.Embedding or whole.max_norm is not None or whole.scale_grad_by_freq or whole.sparse:
@@ -256,10 +258,10 @@ def compact(model: PreTrainedModel, ids: torch.Tensor) -> tuple[nn.Embedding | N
 
 
 class _WrittenOut(nn.Module):
-    """Stands in for one layer of a model; holds its modules, with those joined in one that have the same input.
+    """Replacement for one layer of a model; holds its modules, joined into one if they have the same input.
 
-    `parts` says under which name a module of the original stands here, or several whose outputs lie side by side. A
-    checkpoint of a training holds the weights in this order.
+    `parts` maps names here to a module of the original, or to several with outputs side by side. A training checkpoint
+    holds the weights in this order.
     """
 
     def __init__(self, original: nn.Module, source: RandomBits, parts: dict[str, str | tuple[str, ...]]):
@@ -269,14 +271,14 @@ class _WrittenOut(nn.Module):
             module = original.get_submodule(path) if one else _joined(list(map(original.get_submodule, path)))
             self.add_module(name, module)
         self.parts, self.source = parts, source
-        self.aside = [original]  # in a list, so that its parameters are not this module's too
+        self.aside = [original]  # in a list, so that its parameters do not become this module's
 
     def mask(self, shape: tuple[int, ...], dtype: torch.dtype, rate: float) -> Mask | None:
         return Mask(shape, dtype, rate, self.source) if rate and self.training else None
 
     @torch.no_grad()
     def agrees(self, **given: object) -> bool:
-        """Whether this layer gives the same output as the original on made-up input, in which one text is shorter."""
+        """True if this layer gives the same output as the original on made-up input, in which one text is shorter."""
         original, width = self.aside[0].eval(), self.out.out_features
         values = torch.linspace(-2, 2, 2 * 5 * width).sin().mul(3).view(2, 5, width)
         look = (torch.arange(5) < torch.tensor([[5], [3]]))[:, None, None, :].expand(2, 1, 5, 5)
@@ -288,7 +290,7 @@ class _WrittenOut(nn.Module):
 
     @torch.no_grad()
     def release(self) -> nn.Module:
-        """The original layer with the weights of this one."""
+        """Return the original layer with the weights of this one."""
         for name, path in self.parts.items():
             parts = [] if isinstance(path, str) else list(map(self.aside[0].get_submodule, path))
             for kind, joined in self.get_submodule(name).named_parameters() if parts else ():
@@ -299,7 +301,7 @@ class _WrittenOut(nn.Module):
 
 @torch.no_grad()
 def _joined(parts: list[nn.Linear]) -> nn.Linear:
-    """One linear layer whose outputs are those of `parts`, one after the other; with a bias where all have one."""
+    """Join linear layers into one with the outputs of `parts`, one after the other; it has a bias if all of them do."""
     bias = all(part.bias is not None for part in parts)
     joined = nn.Linear(parts[0].in_features, sum(part.out_features for part in parts), bias=bias)
     for kind, values in joined.named_parameters():
@@ -313,13 +315,14 @@ def _joined(parts: list[nn.Linear]) -> nn.Linear:
 BERT = {"out": "attention.output.dense", "norm1": "attention.output.LayerNorm", "up": "intermediate.dense"}
 BERT |= {"down": "output.dense", "norm2": "output.LayerNorm"}
 BERT |= {"qkv": ("attention.self.query", "attention.self.key", "attention.self.value")}
-ALL_THREE = [True, True, True]  # gradients of a layer norm: for its input, its weight and its bias
+ALL_THREE = [True, True, True]  # gradients of a layer norm: for input, weight and bias
 
 
 class _BertLayer(torch.autograd.Function):
-    """Input and result are the residual stream (B, L, W) in fp32; `weights`, those of `FusedBertLayer`, in its order.
+    """Input and result are the residual stream (B, L, W) in fp32; `weights` are those of `FusedBertLayer`, in its
+    order.
 
-    Of a layer `first` the result is (B, 1, W): the first token is the only query.
+    With `first` the result is (B, 1, W): the first token is the only query.
     """
 
     @staticmethod
@@ -329,7 +332,7 @@ class _BertLayer(torch.autograd.Function):
         heads, dtype = layer.heads, qkv_w.dtype
         queries = 1 if layer.first else length
         shapes = (batch * heads, queries, length), *[(batch * queries, width)] * 2
-        # of the attention weights, the attention's result and the layer's result
+        # for the attention weights, the attention's result and the layer's result
         masks = [layer.mask(shape, dtype, rate) for shape, rate in zip(shapes, layer.rates, strict=True)]
         stream = stream.reshape(-1, width)  # x, (BL, W)
         low = stream.to(dtype)
@@ -337,7 +340,7 @@ class _BertLayer(torch.autograd.Function):
         if layer.first:
             query = linear(low[::length], qkv_w[:width], qkv_b[:width]).view(batch * heads, 1, -1)  # (BH, 1, D)
             qkv = query, *_by_head(linear(low, qkv_w[width:], qkv_b[width:]), batch, heads, width)
-            stream = stream[::length]  # (B, W): from here on every token is a first one
+            stream = stream[::length]  # (B, W): from here on only the first tokens
             attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
         else:
             qkv = _by_head(linear(low, qkv_w, qkv_b), batch, heads, width)
@@ -361,10 +364,10 @@ class _BertLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
-        """The forward pass from its end to its start; d_z is the gradient of the loss for z.
+        """The forward pass in reverse; d_z is the gradient of the loss for z.
 
-        For a product z = s W' + b: d_s = d_z W, d_W = d_z' s, d_b = the sum of d_z over tokens. A residual sum hands
-        its gradient to both sides, so `stream` carries the one for the residual stream down through the layer.
+        For a product z = s W' + b: d_s = d_z W, d_W = d_z' s, d_b = the sum of d_z over tokens. A residual sum passes
+        its gradient to both sides, so `stream` carries the residual stream's gradient back through the layer.
         """
         low, context, inner, mean1, rstd1, low_middle, up, active, outer, mean2, rstd2, *rest = ctx.saved_tensors
         attended, weights = rest[:5], rest[5:]
@@ -393,7 +396,7 @@ class _BertLayer(torch.autograd.Function):
         (g_context,) = _by_head(out @ out_w, batch, heads, width)
         query, *others = attend_backward(g_context, attended, layer.scaling, ctx.masks[0])
         # q, k, v = x Wqkv' + b: d_x = d_r1 + d_qkv Wqkv
-        if layer.first:  # the residual sum and q know the first token alone; k and v know all of them
+        if layer.first:  # the residual sum and q have only the first token; k and v have all of them
             query = query.view(batch, width)
             others = torch.cat([_by_token(each, batch, heads, length) for each in others], dim=1)
             entered = others @ qkv_w[width:]
@@ -413,25 +416,26 @@ class _BertLayer(torch.autograd.Function):
 
 
 def _by_head(values: torch.Tensor, batch: int, heads: int, width: int) -> torch.Tensor:
-    """(BL, KW) to (K, BH, L, D): K results of a token, cut into heads."""
+    """Reshape (BL, KW) to (K, BH, L, D): K results of a token, cut into heads."""
     count, length = values.shape[1] // width, len(values) // batch
     cut = values.view(batch, length, count, heads, width // heads).permute(2, 0, 3, 1, 4)
     return cut.reshape(count, batch * heads, length, width // heads)
 
 
 def _by_token(values: torch.Tensor, batch: int, groups: int, length: int) -> torch.Tensor:
-    """(BG, HL/G, D) to (BL, HD): what belongs to a token's heads, side by side."""
+    """Reshape (BG, HL/G, D) to (BL, HD): a token's heads, side by side."""
     cut = values.view(batch, groups, -1, length, values.shape[-1]).permute(0, 3, 1, 2, 4)
     return cut.reshape(batch * length, -1)
 
 
 def _weights(output: torch.Tensor, entered: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gradients of a product's weight and bias from that of its `output` (T, K) and from what `entered` it (T, W)."""
+    """Gradients of a product's weight and bias, from the gradient of its `output` (T, K) and its input, `entered` (T,
+    W)."""
     return output.t() @ entered, output.sum(0)
 
 
 def _residual(stream: torch.Tensor, values: torch.Tensor, mask: Mask | None, rounded: bool) -> torch.Tensor:
-    """stream + dropout(values), the sum in fp32 and the scaling too, unless it is to be `rounded` as autocast does."""
+    """stream + dropout(values), with sum and scaling in fp32, unless it is `rounded` as autocast does."""
     if mask is None or rounded:
         return stream + _drop(values, mask).float()
     return torch.add(stream, mask.cut(values).float(), alpha=mask.scale)
@@ -442,7 +446,7 @@ def _drop(values: torch.Tensor, mask: Mask | None) -> torch.Tensor:
 
 
 class FusedBertLayer(_WrittenOut):
-    """Stands in for a layer of BERT. With `first` it gives the first token alone: (B, L, W) in, (B, 1, W) out."""
+    """Replacement for a layer of BERT. With `first` it returns only the first token: (B, L, W) in, (B, 1, W) out."""
 
     def __init__(self, original: nn.Module, source: RandomBits):
         super().__init__(original, source, BERT)
@@ -467,12 +471,13 @@ LLAMA |= {"norm1": "input_layernorm", "norm2": "post_attention_layernorm"}
 
 
 class _LlamaLayer(torch.autograd.Function):
-    """Input and result are the residual stream (B, L, W) in fp32; `weights`, those of `FusedLlamaLayer`, in its order.
+    """Input and result are the residual stream (B, L, W) in fp32; `weights` are those of `FusedLlamaLayer`, in its
+    order.
 
     turn
-        cosine and signed sine of each place, (B, L, 1, D) or (1, L, 1, D); see `_rotated`
+        cosine and signed sine of each position, (B, L, 1, D) or (1, L, 1, D); see `_rotated`
     look
-        (B, 1, L, L), True where a token may be looked at
+        (B, 1, L, L), True where a token may be seen
     """
 
     @staticmethod
@@ -510,7 +515,7 @@ class _LlamaLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor):
-        """The forward pass from its end to its start, as in `bert`; `stream` is the residual stream's gradient."""
+        """The forward pass in reverse, as for BERT; `stream` is the residual stream's gradient."""
         normed1, rms1, low1, context, normed2, rms2, low2, gate_up, opened, active, *rest = ctx.saved_tensors
         turn, attended, weights = rest[:2], rest[2:7], rest[7:]
         qkv_w, out_w, gate_up_w, down_w, norm1_w, norm2_w = weights
@@ -550,13 +555,13 @@ class _LlamaLayer(torch.autograd.Function):
 
 
 def _normed(values: torch.Tensor, epsilon: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """values (T, W) over the root of their mean square, and what they were multiplied by, (T, 1)."""
+    """values (T, W) over the root of their mean square, and the factor, (T, 1)."""
     factor = torch.rsqrt(values.square().mean(1, keepdim=True) + epsilon)
     return values * factor, factor
 
 
 def _normed_backward(gradient: torch.Tensor, normed: torch.Tensor, factor: torch.Tensor, weight: torch.Tensor):
-    """Gradients of `_normed(values) * weight` for values and weight; `gradient` is used up.
+    """Gradients of `_normed(values) * weight` for values and weight; `gradient` is overwritten.
 
     With n = x f: d_x = f (d_n - n mean(d_n n)), where d_n is the gradient times the weight.
     """
@@ -567,13 +572,13 @@ def _normed_backward(gradient: torch.Tensor, normed: torch.Tensor, factor: torch
 
 
 def _rotated(values: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-    """Each pair (i, i + D/2) of the D numbers (B, L, K, D) turned by an angle of its own; with -sine turned back."""
+    """Rotate each pair (i, i + D/2) of the D numbers (B, L, K, D) by its angle; with -sine, rotate it back."""
     cosine, sine = turn
     return torch.addcmul(values * cosine, values.roll(values.shape[-1] // 2, -1), sine)
 
 
 class FusedLlamaLayer(_WrittenOut):
-    """Stands in for a layer of Llama."""
+    """Replacement for a layer of Llama."""
 
     def __init__(self, original: nn.Module, source: RandomBits):
         super().__init__(original, source, LLAMA)
@@ -595,7 +600,7 @@ class FusedLlamaLayer(_WrittenOut):
         return _LlamaLayer.apply(hidden_states.float(), (cosine, sine * sign), look, self, *weights)
 
     def agrees(self) -> bool:
-        """As of any layer, where none of its parts has a bias."""
+        """The same test as for any layer, and none of its parts has a bias."""
         if any(part.bias is not None for part in self.aside[0].modules() if isinstance(part, nn.Linear)):
             return False
         angle = torch.arange(5)[:, None] * torch.linspace(1, 0.1, self.depth // 2)
@@ -611,7 +616,7 @@ KINDS |= {"LlamaDecoderLayer": FusedLlamaLayer}
 
 
 def install_layers(model: PreTrainedModel, source: RandomBits, probe: Callable[[], torch.Tensor]) -> list[str]:
-    """Replace `model`'s layers by written-out ones where those give the same output; returns in words what is special.
+    """Replace `model`'s layers by written-out ones that give the same output; return a description of the exceptions.
 
     `model` must be in evaluation mode on the CPU in fp32, its attention installed; `probe` as in `fast.speed_up`.
     """
@@ -633,7 +638,7 @@ def install_layers(model: PreTrainedModel, source: RandomBits, probe: Callable[[
 
 @torch.no_grad()
 def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor]) -> bool:
-    """Whether the probe stays the same, to the bit, when the other tokens' results of the last layer are perturbed."""
+    """True if the probe does not change by a bit when the last layer's results for the other tokens are perturbed."""
     whole = probe()
     hook = last.register_forward_hook(lambda _, __, output: torch.cat([output[:, :1], output[:, 1:] * -7 + 3], dim=1))
     perturbed = probe()
@@ -645,15 +650,15 @@ def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor])
 
 
 def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | None = None) -> list[str]:
-    """Make `model` fast on the device where it lies, in place; returns in words what is special about it.
+    """Make `model` fast on its device, in place; return a description of what was done.
 
     Parameters
     ----------
     tokens
-        all `Tokens` that the model will be trained on or scored with meanwhile
+        all `Tokens` that the model will be trained on or scored with until `restore`
     probe
-        gives a tensor of all numbers that come of one forward pass as it will be trained; without one the model is only
-        made fast for prediction, and `restore` is not needed
+        returns a tensor of all numbers that result from one forward pass in training; without it the model is made fast
+        for prediction only, and `restore` is not needed
     """
     bits, notes = RandomBits(), []
     model.fast = SimpleNamespace(bits=bits, whole=None)
@@ -671,12 +676,13 @@ def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | No
 
 @torch.no_grad()
 def restore(model: PreTrainedModel, decay_product: float) -> None:
-    """Give a trained `model` its own layers and whole vocabulary back, with the trained weights.
+    """Give a trained `model` its original layers and whole vocabulary back, with the trained weights.
 
     Parameters
     ----------
     decay_product
-        what all steps multiplied a decayed weight without gradients by; so are the word pieces left out
+        the factor by which all steps multiplied a decayed weight without gradients; word pieces that were left out are
+        multiplied by it
     """
     for stack in [each for each in model.modules() if isinstance(each, nn.ModuleList)]:
         for at, layer in enumerate(stack):

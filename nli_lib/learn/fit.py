@@ -1,26 +1,26 @@
-"""fit: one training run, its training dynamics recorded, resumable after a kill at any moment::
+"""One training run with recorded dynamics, resumable after a kill at any moment::
 
-    run = fit(spec, corpus)  # trains, or returns at once when the run is there
+    run = fit(spec, corpus)  # trains, or returns at once if the run is finished
     run.logits               # (E, N, C), memory-mapped
 
-What is learnt is an objective: it says what a batch holds, which heads the model has and how a loss comes of them.
-`Classify` is the plain one; others have the same three methods::
+An objective defines the contents of a batch, the heads of the model and the loss. `Classify` is the plain one; others
+have the same three methods::
 
-    product of experts     `arrays` adds the hypothesis alone as further `Tokens`; `model` adds a bias head to the
+    product of experts     `arrays` adds the hypothesis alone as more `Tokens`; `model` adds a bias head to the
                            encoder; `loss` sends both texts through the one encoder, multiplies the two predictions and
-                           records the logits of the main head alone
+                           records only the logits of the main head
     debiased focal loss    the same arrays and heads; `loss` weights each example by what the bias head knows
-    causal language model  `arrays` makes premise, label and hypothesis one text, whose columns say what each token is;
+    causal language model  `arrays` makes premise, label and hypothesis one text, with columns that say what a token is;
                            `model` loads a language model; `loss` sums the likelihood of some tokens and the
                            unlikelihood of others, those under a wrong label, and records a score for each class
 
-An objective has no state of its own beside its knobs; `name` holds those too, for it is part of a run's identity
+An objective has no state except its parameters; `name` contains them, because it is part of a run's identity
 (`RunSpec.objective`).
 
-`Loop` knows none of it, nor what makes it fast: batches of nearly equal length, cut from tokens encoded once
-(`learn.encode`); less to compute in the model's own layers, on a CPU (`learn.fast`); and `FlatAdamW`, AdamW on two flat
-fp32 masters of all weights, one with weight decay and one without. In bf16 the weights of linear layers live in the
-model as bf16 copies of their masters, made once a step; autocast would cast each of them in every step and cast its
+`Loop` is independent of the objective, and of the parts that make it fast: batches of nearly equal length, cut from
+tokens encoded once (`learn.encode`); cheaper layers on a CPU (`learn.fast`); and `FlatAdamW`, AdamW on two flat fp32
+masters of all weights, one with weight decay and one without. In bf16 the model holds the weights of linear layers as
+bf16 copies of their masters, made once in each step; autocast would cast each weight in every step and cast its
 gradient back. Both give the same numbers: a linear layer's gradient is computed in bf16 either way, and the masters,
 both Adam moments and the norm used for clipping are fp32.
 """
@@ -55,33 +55,34 @@ Arrays = dict[str, Tokens | torch.Tensor]
 class Classify:
     """The gold label of each example: mean cross-entropy over the logits of one head, which are recorded.
 
-    It is the plain objective; another one has the same three methods, of N examples and C classes.
+    It is the plain objective; others have the same three methods. Shapes: N examples, C classes.
     """
 
     name = "classify"
 
     def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
-        """Everything that a batch takes rows of: `Tokens` of N examples, and tensors (N, ...).
+        """Everything from which a batch takes rows: `Tokens` of N examples, and tensors (N, ...).
 
-        Those under "tokens" decide the batches, whose rows are of nearly equal length, and are counted as useful ones.
-        `tokens` are the corpus's in the spec's view, where they are at hand.
+        The `Tokens` under "tokens" decide the batches, with rows of nearly equal length, and are counted as useful
+        tokens. `tokens`: those of the corpus in the spec's view, if already available.
         """
         if tokens is None:
             tokens = encode(*corpus.texts(spec.view), load_tokenizer(spec.model), spec.max_length)
         return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[nn.Module, list[str]]:
-        """The model with all its heads in fp32, and the names of the parameters that no checkpoint brought.
+        """The model with all its heads in fp32, and the names of the parameters that no checkpoint provided.
 
-        Parameters that the loss does not reach are left as they are.
+        Parameters that the loss does not reach do not change.
         """
         return load_classifier(spec.model, classes, spec.seed)
 
     def loss(self, model: nn.Module, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mean loss () of a batch and what is recorded of its examples (B, C), both in fp32.
+        """The mean loss () of a batch and the numbers to record for its examples (B, C), both in fp32.
 
-        `batch` holds under each name of `arrays` its rows: of `Tokens` the model's inputs, padded (B, L). Called under
-        autocast, in training as in evaluation; it must not mix examples, which share no batch from epoch to epoch.
+        `batch` has the batch's rows under each name of `arrays`: for `Tokens`, the model's inputs, padded (B, L).
+        Called under autocast, in training and in evaluation; it must not mix examples, because batches change from
+        epoch to epoch.
         """
         logits = model(**batch["tokens"]).logits.float()
         return functional.cross_entropy(logits, batch["labels"]), logits
@@ -93,8 +94,8 @@ class Classify:
 def rate_factor(spec: RunSpec, step: int, steps: int) -> float:
     """Factor of the learning rate at update `step` (from 0) of `steps`, 0 to 1.
 
-    Rises linearly from 0 over the warm-up, which is `spec.warmup_steps` or ceil(spec.warmup * steps) updates, and then
-    falls linearly to 0 or stays 1, as `spec.schedule` says; the first update of a run with warm-up has factor 0. As
+    Rises linearly from 0 over the warm-up, `spec.warmup_steps` or ceil(spec.warmup * steps) updates, then falls
+    linearly to 0 or stays 1, depending on `spec.schedule`; the first update of a run with warm-up has factor 0. Equals
     Hugging Face's `get_linear_schedule_with_warmup` and `get_constant_schedule_with_warmup`.
     """
     rise = math.ceil(spec.warmup * steps) if spec.warmup_steps is None else spec.warmup_steps
@@ -104,7 +105,7 @@ def rate_factor(spec: RunSpec, step: int, steps: int) -> float:
 
 
 def only_in_linear_layers(model: nn.Module) -> set[nn.Parameter]:
-    """The parameters that only linear layers use: under bf16 autocast they enter every product as bf16."""
+    """Parameters used only by linear layers: under bf16 autocast they enter every product as bf16."""
     linear, other = set(), set()
     for module in model.modules():
         users = linear if type(module) is nn.Linear else other
@@ -113,12 +114,12 @@ def only_in_linear_layers(model: nn.Module) -> set[nn.Parameter]:
 
 
 def decayed(model: nn.Module) -> set[str]:
-    """Names of the parameters with weight decay: all but biases and those of normalisation layers."""
+    """Names of the parameters with weight decay: all except biases and normalisation layers."""
     return set(get_parameter_names(model, [], [r"bias$", "norm"]))
 
 
 class _Group:
-    """Parameters that share a decay, laid end to end in one fp32 master; those with a bf16 copy come first."""
+    """Parameters with the same decay, concatenated in one fp32 master; those with a bf16 copy come first."""
 
     def __init__(self, parameters: list[nn.Parameter], copied: set[nn.Parameter]):
         self.parameters = sorted(parameters, key=lambda each: each not in copied)
@@ -151,15 +152,16 @@ class _Group:
 
 
 class FlatAdamW:
-    """AdamW, schedule and clipping as `spec` says, on the flat masters of a model's parameters, over `steps` updates.
+    """AdamW with the schedule and clipping of `spec`, on the flat masters of a model's parameters, over `steps`
+    updates.
 
-    With `bf16` the model holds bf16 copies of what only its linear layers use. Parameters that need no gradient are
-    left alone.
+    With `bf16` the model holds bf16 copies of the parameters that only its linear layers use. Parameters that need no
+    gradient are left alone.
     """
 
     def __init__(self, model: nn.Module, spec: RunSpec, steps: int, bf16: bool = False):
         self.spec, self.steps, self.step_number = spec, steps, 0
-        self.decay_product = 1.0  # what a decayed weight that never had a gradient has been multiplied by
+        self.decay_product = 1.0  # factor so far of a decayed weight that never had a gradient
         self.groups, settings = [], []
         copied, names = only_in_linear_layers(model) if bf16 else set(), decayed(model)
         trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
@@ -170,7 +172,7 @@ class FlatAdamW:
         self.adamw = torch.optim.AdamW(settings, lr=spec.learning_rate, eps=spec.epsilon, fused=True)
 
     def step(self) -> None:
-        """One update from the gradients in the model's parameters, which are used up."""
+        """Update the weights from the gradients in the model's parameters, which are cleared."""
         for group in self.groups:
             group.gather()
         if self.spec.clip is not None:
@@ -190,7 +192,7 @@ class FlatAdamW:
             group.release()
 
     def weights(self) -> dict:
-        """All that the trained weights are, by reference."""
+        """The trained weights, by reference."""
         return {"masters": [group.master for group in self.groups], "decay_product": self.decay_product}
 
     def load_weights(self, weights: dict) -> None:
@@ -212,9 +214,9 @@ class FlatAdamW:
 
 
 class Loop:
-    """Everything that one run changes, and the two passes that change or read it.
+    """The state of one run, and the passes that change or read it.
 
-    The arguments are those of `fit`. `notes` says in words what is special about the model.
+    The arguments are those of `fit`. `notes` describes what was done to the model.
     """
 
     def __init__(self, spec: RunSpec, corpus: Corpus, tokens=None, objective=None, validation=None):
@@ -227,7 +229,8 @@ class Loop:
         self.width = len(corpus.classes)
         self.model, self.new = self.objective.model(spec, corpus.classes)
         self.model.to(self.device)
-        # Parameters the loss does not reach need no gradient; AdamW without one would leave them alone too.
+        # Parameters that the loss does not reach need no gradient; AdamW leaves parameters without a gradient alone
+        # too.
         self.model.eval()
         self.forward(np.zeros(1, np.int64))[0].backward()
         for parameter in self.model.parameters():
@@ -246,12 +249,13 @@ class Loop:
         return {name: each.to(self.device) for name, each in arrays.items()}
 
     def _probe(self) -> torch.Tensor:
-        """All numbers that come of the first example, which the parts that make the model fast must not change."""
+        """All outputs for the first example, which the parts that make the model fast must not change."""
         loss, recorded = self.forward(np.zeros(1, np.int64))
         return torch.cat([loss[None], recorded.flatten()])
 
     def forward(self, rows: np.ndarray, arrays: Arrays | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """The objective's loss () and what it records (B, C) of the examples `rows`, by default of those trained on."""
+        """The objective's loss () and the numbers it records (B, C) for the examples `rows`, by default training
+        examples."""
         arrays = self.arrays if arrays is None else arrays
         at = torch.from_numpy(rows).to(self.device, non_blocking=True)
         batch = {name: each.batch(rows) if isinstance(each, Tokens) else each[at] for name, each in arrays.items()}
@@ -259,14 +263,15 @@ class Loop:
             return self.objective.loss(self.model, batch)
 
     def start_epoch(self, epoch: int) -> list[np.ndarray]:
-        """Seed everything random for `epoch` and give its batches; no random state passes from epoch to epoch."""
+        """Seed everything random for `epoch` and return its batches; no random state carries over between epochs."""
         self.model.train()
         self.model.fast.bits.reseed(self.spec.seed, epoch)
         torch.manual_seed(int(np.random.SeedSequence([self.spec.seed, epoch]).generate_state(1)[0]))
         return shuffled_batches(self.lengths, self.spec.batch_size, self.spec.seed, epoch)
 
     def step(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """One update on the examples `rows` (B,); their mean loss () and what is recorded (B, C) before the update."""
+        """Update once on the examples `rows` (B,); return their mean loss () and the recorded numbers (B, C) before the
+        update."""
         loss, recorded = self.forward(rows)
         loss.backward()
         self.optimizer.step()
@@ -274,7 +279,8 @@ class Loop:
 
     @torch.inference_mode()
     def evaluate(self, arrays: Arrays | None = None, batch_size: int = 64) -> tuple[float, torch.Tensor]:
-        """Mean loss and what is recorded (N, C) of all examples with dropout off; of the training set by default."""
+        """Mean loss and recorded numbers (N, C) of all examples with dropout off; by default those of the training
+        set."""
         self.model.eval()
         arrays = self.arrays if arrays is None else arrays
         lengths = arrays["tokens"].lengths
@@ -285,12 +291,13 @@ class Loop:
         return total / len(lengths), recorded
 
     def stops_after(self, row: dict) -> bool:
-        """Whether early stopping ends the training after the epoch of this log `row`, to which it adds what it saw.
+        """True if early stopping ends the training after the epoch of this log `row`; the values it saw are added to
+        the row.
 
         Raises
         ------
         TrainingError
-            Where the validation loss is not finite, which no epoch's can be compared with.
+            If the validation loss is not finite, because it cannot be compared with that of any epoch.
         """
         if self.validation is None:
             return False
@@ -307,7 +314,7 @@ class Loop:
         return row["epoch"] - self.best["epoch"] >= self.spec.patience
 
     def state_dict(self) -> dict:
-        """All that a later epoch depends on; random streams are seeded anew in every epoch."""
+        """Everything that later epochs depend on; random streams are seeded again in every epoch."""
         return {"optimizer": self.optimizer.state_dict(), "best": self.best}
 
     def load_state_dict(self, state: dict) -> None:
@@ -315,13 +322,14 @@ class Loop:
         self.optimizer.load_state_dict(state["optimizer"])
 
     def finish(self) -> nn.Module:
-        """End the training and give the model as transformers saves it: whole vocabulary, own layers, fp32."""
+        """End the training and return the model in the form that transformers saves: whole vocabulary, original layers,
+        fp32."""
         if "weights" in self.best:
             self.optimizer.load_weights(self.best["weights"])
         return _restored(self.model, self.optimizer)
 
     def snapshot(self) -> nn.Module:
-        """A copy of the model as it is now, in the form of `finish`; the training goes on."""
+        """Copy the current model in the form of `finish`; the training can continue."""
         return _restored(*copy.deepcopy((self.model, self.optimizer)))
 
 
@@ -334,25 +342,25 @@ def _restored(model: nn.Module, optimizer: FlatAdamW) -> nn.Module:
 # ---------------------------------------------------------------- fit
 
 
-CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between looks at the loss; on a GPU a look waits for the device
+CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between checks of the loss; on a GPU a check waits for the device
 
 
 class Run:
-    """A finished run: N examples trained on, E epochs, C classes.
+    """A finished run: N training examples, E epochs, C classes.
 
     Attributes
     ----------
     logits
-        (E, N, C) float32, row i belongs to labels[i]; taken as `spec.capture` says. E is less than `spec.epochs` where
-        `spec.patience` ended the training, and 1 where `spec.record` is "last"
+        (E, N, C) float32, row i belongs to labels[i]; recorded as `spec.capture` says. E is less than `spec.epochs` if
+        `spec.patience` ended the training, and 1 if `spec.record` is "last"
     labels
         (N,) int64 gold labels the model was trained on
     log
-        one row an epoch: loss and accuracy of the training pass, seconds, useful tokens a second
+        one row for each epoch: loss and accuracy of the training pass, seconds, useful tokens per second
     model
         folder of the trained model and tokenizer, in transformers' format
     models
-        the same of every epoch, where `spec.models` is "all"; the last is `model`
+        the same of every epoch, if `spec.models` is "all"; the last is `model`
     """
 
     def __init__(self, spec: RunSpec, folder: Path):
@@ -382,34 +390,33 @@ def fit(
 ) -> Run:
     """Train the encoder `spec.model` on `corpus` and record the logits (E, N, C) of every epoch.
 
-    The run lives in `spec.folder`. An unfinished one continues at its first epoch that is not done and ends, on one
-    CPU, with the same bits as an uninterrupted one; a finished one is returned at once. Raises `StoreError`, naming the
-    field, for one made from other settings, rows, labels or class names, and naming the file for a damaged one;
-    `TrainingError` for a loss that is not finite; `ValueError` for arguments that do not fit each other.
+    The run is stored in `spec.folder`. An unfinished run continues at its first unfinished epoch and ends, on one CPU,
+    with the same bits as an uninterrupted one; a finished run is returned at once. Raises `StoreError`, naming the
+    field, if the stored run has other settings, rows, labels or class names, and naming the file if it is damaged;
+    `TrainingError` if the loss is not finite; `ValueError` for arguments that do not fit each other.
 
     Recipe (WANLI, W1 and W23): AdamW (.9, .999, 1e-8), linear warm-up and decay, weight decay on all but biases and
-    normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout as the model's config says.
+    normalisation layers, gradient norm clipped, mean cross-entropy of each batch, dropout from the model's config.
     `capture="eval"` records an evaluation pass after each epoch (WANLI and the difficulty paper), `"train"` the logits
     of the training pass itself, each before its own batch's update and with dropout on (cartography).
 
     Parameters
     ----------
     keep
-        boolean mask (N_all,) or integer positions; only those rows are trained on, and N counts them. Name the
-        selection in `spec.subset`, which is part of the run's identity
+        boolean mask (N_all,) or integer positions of the rows to train on, which N counts. Name the selection in
+        `spec.subset`, which is part of the run's identity
     objective
-        what is learnt, the one that `spec.objective` names: a `Classify`, by default, or another with its methods
+        the objective that `spec.objective` names: a `Classify`, by default, or another with its methods
     tokens
-        `Tokens` of the whole `corpus` where they are at hand (`encode.encode`), so that runs on parts of it share them
+        `Tokens` of the whole `corpus` (`encode.encode`), if available, so that runs on parts of it share them
     validation
         the `Corpus` on which early stopping watches `spec.watch`: training ends after `spec.patience` epochs without a
         better value, and the weights of the best epoch are the run's model
 
     Notes
     -----
-    Departures: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits
-    themselves are computed in fp32, and a CPU without bf16 units computes everything in fp32; see also `learn.fast` and
-    `learn.fit`.
+    *Departures*: batches hold rows of nearly equal length (see `encode.shuffled_batches`); under bf16 the logits are
+    computed in fp32, and a CPU without bf16 units computes everything in fp32; see also `learn.fast` and `learn.fit`.
     """
     objective = objective or Classify()
     if objective.name != spec.objective:
@@ -471,7 +478,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
                 _save(loop, loop.snapshot(), Run(spec, folder.path).models[epoch])
             with atomic(folder.checkpoint) as draft, draft.open("wb") as file:
                 torch.save({"epoch": epoch + 1, **loop.state_dict()}, file)
-        # The bit comes last: an epoch is done only when everything needed to go on from it is on disk.
+        # The bit comes last: an epoch is done only when everything needed to continue is on disk.
         folder.mark(spec.epochs if last else epoch + 1)
         if last:
             break
@@ -479,7 +486,8 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
 
 
 def _evaluated(loop: Loop, corpus: Corpus, epoch: int) -> np.ndarray:
-    """What is recorded (N, C) after `epoch` with dropout off; `TrainingError` where the loss of that pass diverged."""
+    """The recorded numbers (N, C) after `epoch` with dropout off; raises `TrainingError` if the loss of that pass
+    diverged."""
     loss, recorded = loop.evaluate()
     if not math.isfinite(loss):
         rows = np.flatnonzero(~np.isfinite(recorded.numpy()).all(axis=1))[:10]
@@ -494,7 +502,7 @@ def _save(loop: Loop, model: torch.nn.Module, path: Path) -> None:
 
 
 def _resume(loop: Loop, folder: RunFolder) -> int:
-    """Load the last checkpoint; returns the first epoch to train."""
+    """Load the last checkpoint; return the first epoch to train."""
     if not folder.checkpoint.exists():
         if folder.done.any():
             folder.refuse(f"epochs are done, but {folder.checkpoint.name} is missing")
@@ -504,7 +512,7 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
         loop.load_state_dict(state)
     if state["epoch"] - folder.done.sum() not in (0, 1):  # 1: killed between the checkpoint and the bit
         folder.refuse(f"{folder.checkpoint.name} does not belong to the epochs that are done")
-    folder.mark(state["epoch"])  # killed there a second time, the bits would be two behind
+    folder.mark(state["epoch"])  # a second kill here would leave the bits two behind
     print(f"{folder.path.name}: continues after epoch {state['epoch'] - 1}")
     return state["epoch"]
 
@@ -512,13 +520,13 @@ def _resume(loop: Loop, folder: RunFolder) -> int:
 def train_epoch(loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray]) -> tuple[dict, np.ndarray]:
     """Train on the `batches` of rows of one epoch.
 
-    Returns the epoch's log row, and the logits (N, C) of the training pass in the corpus's order, NaN where no batch
-    went.
+    Returns the epoch's log row, and the logits (N, C) of the training pass in the corpus's order, NaN for rows in no
+    batch.
     """
     losses = torch.empty(len(batches), device=loop.device)
     passing = torch.full((len(corpus), len(corpus.classes)), torch.nan, device=loop.device)
     started = time.perf_counter()
-    watched = sys.stderr.isatty() or "JPY_SESSION_NAME" in os.environ  # by somebody, not executed by a runner
+    watched = sys.stderr.isatty() or "JPY_SESSION_NAME" in os.environ  # by a person, not executed by a runner
     bar = tqdm(batches, desc=f"epoch {epoch}", unit="batch", mininterval=1, leave=False, disable=not watched)
     for number, rows in enumerate(bar):
         losses[number], passing[rows] = loop.step(rows)
@@ -527,8 +535,8 @@ def train_epoch(loop: Loop, corpus: Corpus, epoch: int, batches: list[np.ndarray
             step = int(torch.nonzero(~torch.isfinite(losses[: number + 1]))[0])
             raise _diverged(float(losses[step]), f"at epoch {epoch}, step {step}", corpus, batches[step])
     seconds = time.perf_counter() - started
-    # Each loss is taken before its own update; that of the last batch once more is what shows whether the last update
-    # left weights that are worth keeping.
+    # Each loss is computed before its update; computing the last batch's once more shows whether the last update left
+    # usable weights.
     if not math.isfinite(loss := float(loop.forward(batches[-1])[0].detach())):
         raise _diverged(loss, f"after the last update of epoch {epoch}", corpus, batches[-1])
     passing, seen = passing.cpu().numpy(), np.concatenate(batches)

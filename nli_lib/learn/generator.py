@@ -1,15 +1,16 @@
-"""Generator: a causal language model over premise, label and hypothesis, as objectives of the training loop::
+"""Generators: causal language models over premise, label and hypothesis, as objectives of the training loop::
 
     spec = study.spec("generator", seed=seed, objective=Generate(0.5).name)
     run = train(spec, corpus, Generate(0.5))
     run.logits                               # (E, N, C) log p(hypothesis | label, premise) under each label
     sample(load(str(run.model)), around.start, around.end, range(100), seed=seed)
 
-`Generate` learns a corpus, with consistency unlikelihood where its weight is not 0; `Debias` goes on from such a run
-and learns what the z-filter kept, and to avoid what made it reject the others. Both use the form of `learn.encode`.
+`Generate` learns a corpus, with consistency unlikelihood if its weight is not 0. `Debias` continues from such a run: it
+learns the pairs that the z-filter kept, and learns to avoid the features for which it rejected the others. Both write
+pairs as `learn.encode` does.
 
-The language model is named by hub id, by folder, or as one of `PARTS`, which are made of the packaged SmolLM2. Such a
-name is entered where `learn.text` looks names up, so that a run can be called by it on any machine.
+The language model is given as hub id, as folder, or as one of `PARTS`, which are made from the packaged SmolLM2. The
+names of `PARTS` are registered with `learn.text`, so a run can use them on any machine.
 """
 
 import json
@@ -35,40 +36,40 @@ from nli_lib.learn.model import find_model, load_tokenizer, once, part_of, pick_
 from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, resolve_model
 from nli_lib.store import RunSpec
 
-PACKAGED = "smollm2-6"  # the name under which `learn.text` knows the package's file
+PACKAGED = "smollm2-6"  # name of the package's file in `learn.text`
 
 
-# How much of SmolLM2-135M a model has: its lowest layers, its first pieces of the vocabulary; None is all. The part is
-# for the scale smoke. Byte-pair encoding finds the frequent word pieces first, so the first ones write any text, in
-# more of them; the output layer over all 49,152 would cost four times what the two layers do.
+# Parts of SmolLM2-135M: number of lowest layers, number of first word pieces; None is all. The small part is for scale
+# smoke. Byte-pair encoding finds the frequent word pieces first, so the first ones can write any text, with more
+# pieces; the output layer over all 49,152 would cost four times as much as the two layers.
 PARTS = {"smollm2": (None, None), "smollm2-2": (2, 4096)}
 
 
 def language_model(name: str) -> str:
-    """The name itself, when what it stands for is there: one of `PARTS` is made at its first use."""
+    """Return the name after making sure that the model exists: one of `PARTS` is made at its first use."""
     if name in PARTS:
         HUB_MODELS[name] = str(make(paths.MODELS / name, *PARTS[name]))
     return name
 
 
 def make(target: Path, layers: int | None, pieces: int | None) -> Path:
-    """Write a part of the packaged model to `target` in transformers' format, once; `target` is whole or absent.
+    """Write a part of the packaged model to `target` in transformers' format, once; `target` is complete or absent.
 
     Notes
     -----
-    *Departures*: the package's weights are quantised (four bits and an offset); they are taken as fp32. A model of the
-    lower layers keeps the last norm of the whole one, which was made for the output of its last layer.
+    *Departures*: the package's weights are quantised (four bits and an offset) and converted to fp32. A model of the
+    lower layers keeps the whole model's last norm, which was trained on the output of its last layer.
     """
 
     def write(draft: Path) -> None:
-        if layers is not None and layers <= LOWER_LAYERS[PACKAGED]:  # those that an encoder uses are read faster
+        if layers is not None and layers <= LOWER_LAYERS[PACKAGED]:  # the layers of the encoder are faster to read
             source = {"pretrained_model_name_or_path": find_model(PACKAGED)}
         else:
             weights = Path(resolve_model(PACKAGED))
             source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
         model = part_of(AutoModelForCausalLM, source, **({"num_hidden_layers": layers} if layers else {}))
         tokenizer = AutoTokenizer.from_pretrained(**source)
-        tokenizer.backend_tokenizer.post_processor = None  # what ends a text is the objective's to say
+        tokenizer.backend_tokenizer.post_processor = None  # the objective decides how a text ends
         if pieces is not None:
             model.resize_token_embeddings(pieces)
             tokenizer = first_pieces(tokenizer, pieces)
@@ -79,9 +80,9 @@ def make(target: Path, layers: int | None, pieces: int | None) -> Path:
 
 
 def first_pieces(tokenizer: PreTrainedTokenizerFast, count: int) -> PreTrainedTokenizerFast:
-    """A byte-pair tokenizer with the first `count` ids: special tokens, bytes, and the merges learnt first.
+    """Cut a byte-pair tokenizer to its first `count` ids: special tokens, bytes, and the merges learnt first.
 
-    It is the tokenizer that the same training would have given, had it stopped at this size.
+    The same training would have given this tokenizer if it had stopped at this size.
     """
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     vocabulary = {piece: at for piece, at in state["model"]["vocab"].items() if at < count}
@@ -95,7 +96,7 @@ def first_pieces(tokenizer: PreTrainedTokenizerFast, count: int) -> PreTrainedTo
 # ---------------------------------------------------------------- likelihood
 
 
-AT_ONCE = 2**21  # logits that are looked at in fp32 together: 8 MB, which a processor keeps near
+AT_ONCE = 2**21  # logits processed in fp32 together: 8 MB, which fit into a processor's cache
 
 
 class _ChosenLogP(torch.autograd.Function):
@@ -119,10 +120,10 @@ class _ChosenLogP(torch.autograd.Function):
 
 
 def chosen_log_p(logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """log p, (T,) in fp32, of the token `chosen` (T,) by each row of `logits` (T, V).
+    """log p, (T,) in fp32, of the tokens `chosen` (T,), from the rows of `logits` (T, V).
 
-    As `log_softmax(logits.float())` at these tokens, and with its gradient, rounded to the type of the logits as a cast
-    would round it; but no more than `AT_ONCE` logits stand in fp32 at a time.
+    Equals `log_softmax(logits.float())` at these tokens, with its gradient rounded to the type of the logits as by a
+    cast, but no more than `AT_ONCE` logits are in fp32 at a time.
     """
     return _ChosenLogP.apply(logits, chosen)
 
@@ -130,41 +131,41 @@ def chosen_log_p(logits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 # ---------------------------------------------------------------- generator
 
 
-SUREST = 1 - 2**-20  # the probability from where on unlikelihood is counted as at this one: 13.9
+SUREST = 1 - 2**-20  # largest probability used for unlikelihood, which is then 13.9
 
 
 def train(spec: RunSpec, corpus: Corpus, objective: "Generate") -> Run:
-    """`fit` for a generator, whose model may be one that `PARTS` names and is made at its first use."""
+    """`fit` for a generator; a model named in `PARTS` is made at its first use."""
     language_model(spec.model)
     return fit(spec, corpus, objective=objective)
 
 
 class Generate:
-    """The pairs of a corpus: likelihood of every token, and of the hypothesis under a wrong label unlikelihood.
+    """Objective: the likelihood of every token of a pair, and the unlikelihood of the hypothesis under a wrong label.
 
-    The loss of a batch is the mean over its pairs, that of a pair::
+    The loss of a batch is the mean over its pairs; the loss of a pair is::
 
         - sum over all tokens after the start of log p(token | before)
         - lambda sum over the tokens of the hypothesis of log(1 - p(token | premise, wrong label, before))
 
-    In evaluation "one" is replaced by its mean over all wrong labels.
+    In evaluation, "one" is replaced by the mean over all wrong labels.
 
-    Recorded under each label: the log-probability of the hypothesis and its end, (C,) a pair. Its argmax classifies,
-    and that is what the log's "accuracy" counts; in a training pass labels that were not computed count as impossible.
-    Where the classes are two, "one" and "both" are the same.
+    Recorded for each pair: the log-probability of the hypothesis and its end under each label, (C,). Its argmax is the
+    predicted class, which the log's "accuracy" counts; in a training pass, labels that were not computed count as
+    impossible. With two classes, "one" and "both" are the same.
 
     Attributes
     ----------
     unlikelihood
-        lambda, the weight of the second term; 0 leaves it and its pass out
+        lambda, the weight of the second term; 0 omits the term and its pass
     wrong
-        "one" wrong label of each pair, drawn uniformly in every step, or "both" (all of them, where there are more):
-        their sum
+        "one" wrong label of each pair, drawn uniformly in every step, or "both": the sum over all of them
 
     Notes
     -----
-    *Departures*: it does not say whether one wrong label or both; the end of the text is not made unlikely, for the
-    hypothesis ends under any label; 1 - p is taken at p = `SUREST` beyond that, where the gradient goes on.
+    *Departures*: the paper does not say whether one wrong label is used or both. Here the end of the text is not made
+    unlikely, because the hypothesis ends under any label; above p = `SUREST`, 1 - p is taken at `SUREST`, but the
+    gradient continues.
 
     References
     ----------
@@ -184,7 +185,7 @@ class Generate:
         return {"tokens": tokens, "labels": torch.tensor(corpus.labels)}
 
     def model(self, spec: RunSpec, classes: tuple[str, ...]) -> tuple[PreTrainedModel, list[str]]:
-        """The language model `spec.model`. Raises `TrainingError` for a checkpoint that is none."""
+        """Load the language model `spec.model`. Raises `TrainingError` if the checkpoint is not a language model."""
         torch.manual_seed(spec.seed)
         model = load(find_model(spec.model))
         pieces = encode.label_pieces(encode.frame(classes, load_tokenizer(spec.model)))
@@ -194,11 +195,11 @@ class Generate:
         return model, []
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The batch goes through the model under all its labels together, the right ones first."""
+        """Run the model on the batch under all its labels together, the right ones first."""
         tokens, labels = batch["tokens"], batch["labels"]
         wrong = self._wrong_labels(model, labels)
         under = [tokens, *(encode.relabelled(tokens, each, model.label_pieces) for each in wrong)]
-        first = [PREMISE, *[HYPOTHESIS] * len(wrong)]  # where what is wanted of each begins
+        first = [PREMISE, *[HYPOTHESIS] * len(wrong)]  # where the wanted part of each begins
         wanted = [each["part"][:, 1:] >= part for each, part in zip(under, first, strict=True)]
         log_p = log_probabilities(model, [each["input_ids"] for each in under], wanted)
         recorded = torch.full((len(labels), len(model.label_pieces)), -torch.inf, device=labels.device)
@@ -216,38 +217,43 @@ class Generate:
         return -own.sum(1)
 
     def _wrong_labels(self, model: PreTrainedModel, labels: torch.Tensor) -> list[torch.Tensor]:
-        """The wrong labels that are computed beside the right ones (B,), each (B,): all of them in evaluation."""
+        """The wrong labels to compute in addition to the right ones (B,), each (B,): all of them in evaluation."""
         classes = len(model.label_pieces)
         if not model.training or (self.unlikelihood and self.wrong == "both"):
             return [(labels + step) % classes for step in range(1, classes)]
         if not self.unlikelihood:
             return []
-        # on the CPU, whose stream the loop seeds in every epoch, so that a resumed run draws the same
+        # on the CPU, because the loop seeds its stream in every epoch, so that a resumed run draws the same
         return [(labels + torch.randint(1, classes, labels.shape).to(labels.device)) % classes]
 
 
 class Debias(Generate):
-    """What the z-filter kept of a corpus, and to avoid what made it reject the others; starts from a generator.
+    """Objective: learn the pairs that the z-filter kept, and avoid the features for which it rejected the others;
+    starts from a generator.
 
-    Loss of a kept pair: - sum over all tokens of log p_t. Of a rejected pair, with m_t = 0 for a token that contributes
-    to a biased feature of the pair's label and m_t = 1 for any other:
-    - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t)). So the other tokens of a rejected pair are learnt
-    like those of a kept one; a mask that is 0 on the whole hypothesis leaves premise, label and end to be learnt.
+    The losses of a kept and of a rejected pair, with m_t = 0 for a token that contributes to a biased feature of the
+    pair's label and m_t = 1 for any other::
+
+        - sum over all tokens of log p_t
+        - alpha sum over all tokens of log(m_t p_t + (1 - m_t)(1 - p_t))
+
+    So the other tokens of a rejected pair are learnt like those of a kept pair; if the mask is 0 on the whole
+    hypothesis, premise, label and end are still learnt.
 
     Attributes
     ----------
     rejected
         (N,) bool, the pairs that the filter rejected
     premise, hypothesis, whole
-        what contributed to the features for which they were, as `measure.giveaways.Flagged`
+        the words that contributed to the features of the rejection, as `measure.giveaways.Flagged`
     alpha
         weight of the rejected pairs
 
     Notes
     -----
-    *Departures*: means over batches of kept and rejected pairs together stand for the two sums, to which they are
-    proportional on average. Biased features are those for which a pair was rejected, at its turn in the filter's pass;
-    the paper does not say which Z is meant.
+    *Departures*: means over batches with kept and rejected pairs replace the two sums; they are proportional to them on
+    average. Biased features are those for which a pair was rejected, at its turn in the filter's pass; the paper does
+    not say which Z is meant.
 
     References
     ----------
@@ -265,7 +271,7 @@ class Debias(Generate):
         self.name = debias_name(self.rejected, self.premise, self.hypothesis, self.whole, alpha=alpha)
 
     def arrays(self, spec: RunSpec, corpus: Corpus, tokens: Tokens | None = None) -> Arrays:
-        """`flagged` is 1 where m = 0: at the tokens of rejected pairs that are to become unlikely."""
+        """`flagged` is 1 where m = 0: at the tokens of rejected pairs that should become unlikely."""
         if len(self.rejected) != len(corpus):
             raise TrainingError(f"the mask is made for {len(self.rejected)} pairs, the corpus has {len(corpus)}")
         tokenizer = load_tokenizer(spec.model)
@@ -283,9 +289,9 @@ class Debias(Generate):
 
 
 def unlikelihood(log_p: torch.Tensor) -> torch.Tensor:
-    """-log(1 - p), at least 0, of the same shape; as at `SUREST` for a p above it, and never infinite.
+    """-log(1 - p), 0 and up, in the same shape; for p above `SUREST` the value at `SUREST`, so never infinite.
 
-    Its gradient for a logit, at most 1, lives on there: the p of the derivative is the true one.
+    The gradient for a logit, at most 1, continues there: the derivative uses the true p.
     """
     p = log_p.exp()
     return -torch.log1p(-(p - (p - p.clamp(max=SUREST)).detach()))
@@ -296,15 +302,15 @@ def log_probabilities(
 ) -> list[torch.Tensor]:
     """log p of each token after the first, given those before it, in fp32; 0 where it is not `wanted`.
 
-    The output layer is computed for the wanted ones alone where the model allows it (`load`). No attention mask is
-    needed: what fills a row stands behind everything that counts. Under bf16 autocast the logits are rounded to bf16,
-    as in transformers' own training, and everything that is made of them is fp32.
+    The output layer is computed only for the wanted tokens if the model allows it (`load`). No attention mask is
+    needed, because padding comes after everything that counts. Under bf16 autocast the logits are rounded to bf16, as
+    in transformers' training, and everything computed from them is fp32.
 
     Parameters
     ----------
     batches, wanted
-        of several batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The result is (B, L
-        - 1) for each
+        lists of batches, which go through the model together: ids (B, L) and booleans (B, L - 1). The result is (B, L -
+        1) for each
     """
     longest = max(each.shape[1] for each in batches)
     ids = torch.cat([functional.pad(each, (0, longest - each.shape[1])) for each in batches])
@@ -321,28 +327,28 @@ def log_probabilities(
 
 
 def compile_layers(model: PreTrainedModel, **options) -> None:
-    """Have `torch.compile`, with `options`, make one program of each layer of `model` when it is first used.
+    """Compile each layer of `model` into one program at its first use, by `torch.compile` with `options`.
 
-    A layer of a language model is some fifty operations, so small that a GPU waits for the next one for most of a step.
-    All layers share one program, for batches of any shape. A user who cannot compile sets TORCH_COMPILE_DISABLE=1.
+    A layer of a language model has about fifty operations, so small that a GPU waits for the next one during most of a
+    step. All layers share one program, for batches of any shape. Set TORCH_COMPILE_DISABLE=1 if you cannot compile.
 
     Notes
     -----
     *Departures*: under bf16, results between the operations of a layer are rounded less often than elsewhere.
     """
     for module in model.modules():
-        if isinstance(module, GradientCheckpointingLayer):  # transformers' name for the layers that a model repeats
+        if isinstance(module, GradientCheckpointingLayer):  # transformers' class of the layers that a model repeats
             module.compile(dynamic=True, **options)
 
 
 def load(path: str) -> PreTrainedModel:
-    """The causal language model in a folder or under a hub id, in fp32, with `plain_head`: whether its logits are the
-    output layer of its last hidden state and nothing else.
+    """Load the causal language model in a folder or under a hub id, in fp32. Its `plain_head` is True if its logits are
+    the output layer of its last hidden state and nothing else.
 
     Raises
     ------
     TrainingError
-        For a checkpoint that lacks an output layer, and for a model that looks ahead.
+        If the checkpoint has no output layer, or the model looks ahead.
     """
     model, loading = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, output_loading_info=True)
     if loading["missing_keys"]:
@@ -362,20 +368,20 @@ def load(path: str) -> PreTrainedModel:
 # ---------------------------------------------------------------- sampling
 
 
-@torch.no_grad()  # under inference_mode autocast would make its bf16 copies of the weights anew at every token
+@torch.no_grad()  # under inference_mode autocast would make its bf16 copies of the weights again for every token
 def sample(
     model: PreTrainedModel, start: int, end: int, draws: Sequence[int], *, seed: int, max_length: int = 128
 ) -> list[np.ndarray | None]:
-    """The ids between start and end of one sequence for each number in `draws`; None where no end came in time.
+    """Sample one sequence for each number in `draws`: the ids between start and end, None if no end came in time.
 
-    Each token is drawn from the model's whole distribution (temperature 1, nothing cut off), by the place at which a
-    number of the draw's own, from `seed` and its number, falls in the cumulated probabilities. So a draw does not
-    depend on which others are drawn with it, but for the last digits of the model's arithmetic, which differ between
-    batches of different size; the same `draws` together give the same ids.
+    Each token is drawn from the model's whole distribution (temperature 1, nothing cut off): a random number that
+    depends on `seed` and the draw's number is located in the cumulative probabilities. So a draw does not depend on the
+    other draws, except through the last digits of the model's arithmetic, which differ between batch sizes; the same
+    `draws` together give the same ids.
 
     Notes
     -----
-    *Departures*: it states no temperature.
+    *Departures*: the paper states no temperature.
 
     References
     ----------
@@ -388,9 +394,9 @@ def sample(
     uniform = torch.from_numpy(uniform).to(device)
     drawn = torch.full((len(draws), max_length), end, device=device)
     drawn[:, 0] = start
-    going = torch.arange(len(draws), device=device)  # the rows that the cache holds, in its order
+    going = torch.arange(len(draws), device=device)  # the rows in the cache, in its order
     cache = None
-    # entered once, for autocast keeps those copies until it is left
+    # entered once, because autocast keeps those copies until it is left
     with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
         for at in range(1, max_length):
             found = model(input_ids=drawn[going, at - 1 : at], past_key_values=cache, use_cache=True)

@@ -1,9 +1,9 @@
 """Encoders with a classification head: loaded from a local folder, a hub id or an offline name, always in fp32.
 
-An encoder of another family for machines without a hub are the lower layers of a language model that a package ships.
-SmolLM2-135M reads from left to right, was trained to predict the next word, and has byte-level word pieces, rotary
-positions and gated layers; the MiniLM beside it is a BERT, distilled and then tuned on sentence pairs. They share
-neither text, nor tokenizer, nor objective, nor a single weight.
+The lower layers of a language model that a package ships serve as an encoder of a second family on machines without a
+hub. SmolLM2-135M reads from left to right, was trained to predict the next word, and has byte-level word pieces, rotary
+positions and gated layers; MiniLM is a BERT, distilled and then tuned on sentence pairs. They share no training text,
+tokenizer, objective or weight.
 """
 
 import functools
@@ -23,19 +23,19 @@ from nli_lib.learn.text import LOWER_LAYERS, OFFLINE_MODELS, resolve_model
 from nli_lib.paths import MODELS
 from nli_lib.store import atomic
 
-END = "<|endoftext|>"  # what SmolLM2 saw between two documents; here it ends each text, and the last one is read
+END = "<|endoftext|>"  # separates documents in SmolLM2's training; here it ends each text, and the last one is read
 
 
 def lower_layers(weights: Path, layers: int, target: Path) -> Path:
     """Write the lowest `layers` layers of the model in the GGUF file `weights` to `target`, in transformers' format.
 
-    Made once; `target` is whole or absent. The tokenizer closes each text with `END`, so that a pair is told apart and
-    a classifier, which reads the last token of a decoder, reads one that has seen everything.
+    Written once; `target` is complete or absent. The tokenizer ends each text with `END`, which separates the texts of
+    a pair, and the last token, which a classifier on a decoder reads, has seen everything.
 
     Notes
     -----
-    *Departures*: the file's weights are quantised (four bits and an offset); they are taken as fp32 and trained on as
-    such. The last layer norm is the whole model's, made for the output of its last layer.
+    *Departures*: the file's weights are quantised (four bits and an offset); they are converted to fp32 and trained
+    further in it. The last layer norm is the whole model's, trained on the output of its last layer.
     """
     source = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
 
@@ -52,9 +52,9 @@ def lower_layers(weights: Path, layers: int, target: Path) -> Path:
 
 
 def part_of(kind: type, source: dict[str, str], **changes: object) -> PreTrainedModel:
-    """A model of `kind` in fp32 with the weights in `source`, as many as a config with these `changes` has.
+    """Make a model of `kind` in fp32 from the weights in `source` that a config with these `changes` has.
 
-    A model as it is read from a quantised file refuses to be saved, so its weights go into a new one.
+    A model read from a quantised file cannot be saved, so its weights are copied into a new one.
     """
     whole = kind.from_pretrained(**source, dtype=torch.float32).state_dict()
     config = transformers.AutoConfig.from_pretrained(**source, **changes)
@@ -64,7 +64,7 @@ def part_of(kind: type, source: dict[str, str], **changes: object) -> PreTrained
 
 
 def once(target: Path, write: Callable[[Path], None]) -> Path:
-    """Let `write` fill the folder `target`, unless it is there; it is whole or absent."""
+    """Let `write` fill the folder `target` unless it exists; it is complete or absent."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):  # another process may be making it
         if not target.is_dir():
@@ -76,13 +76,13 @@ def once(target: Path, write: Callable[[Path], None]) -> Path:
 # ---------------------------------------------------------------- model
 
 
-# What transformers' load reports and progress bars would say is in a run's about.json.
+# A run's about.json has what transformers' load reports and progress bars would say.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
 
 def find_model(name: str) -> str:
-    """The local folder or hub id of the encoder `name`; one that is part of a language model is made at first use."""
+    """The local folder or hub id of the encoder `name`; a part of a language model is made at its first use."""
     path = resolve_model(name)
     if name not in LOWER_LAYERS:
         return path
@@ -90,7 +90,7 @@ def find_model(name: str) -> str:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model `name`; whoever asks for it again gets the same one. Raises `TrainingError`."""
+    """The tokenizer of the model `name`, loaded once. Raises `TrainingError`."""
     try:
         return _tokenizer(find_model(name))
     except (OSError, ValueError) as error:
@@ -105,11 +105,11 @@ def _tokenizer(path: str) -> PreTrainedTokenizerBase:
 
 
 def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder `name` with a head for `classes`, and the names of the parameters that are new.
+    """Load the encoder `name` with a head for `classes`; return it with the names of the new parameters.
 
-    What the checkpoint lacks (the head, as a rule) is initialised from `seed`. A checkpoint that brings a head for the
-    same class names in the same order keeps it, so a run can continue from another run's model; for any other head the
-    call fails, since its outputs would silently change their meaning.
+    Parameters that are not in the checkpoint (usually the head) are initialised from `seed`. A checkpoint with a head
+    for the same class names in the same order keeps it, so a run can continue from another run's model; any other head
+    is an error, because its outputs would silently change their meaning.
     """
     path = find_model(name)
     named = {"num_labels": len(classes), "id2label": dict(enumerate(classes))}
@@ -128,14 +128,14 @@ def load_classifier(name: str, classes: tuple[str, ...], seed: int) -> tuple[Pre
 
 
 def is_decoder(config: transformers.PreTrainedConfig) -> bool:
-    """Whether a model reads from left to right: transformers has it as a causal language model, not as a masked one."""
+    """True if a model reads from left to right: transformers has it as a causal language model, not as a masked one."""
     kind = type(config)
     return kind in transformers.MODEL_FOR_CAUSAL_LM_MAPPING and kind not in transformers.MODEL_FOR_MASKED_LM_MAPPING
 
 
 def text_vector(model: PreTrainedModel, hidden: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The last hidden state (B, W) of each text's first token, and of a decoder, where that has seen nothing, the
-    last one's, from those of all tokens (B, L, W) and what was read."""
+    """The vector of each text (B, W) from the last hidden states of all tokens (B, L, W) and the inputs: the first
+    token's, or for a decoder, in which the first token has seen nothing, the last token's."""
     if not is_decoder(model.config):
         return hidden[:, 0]
     mask = inputs.get("attention_mask")
@@ -149,10 +149,10 @@ def pick_device() -> torch.device:
 
 @functools.cache
 def takes_bf16(precision: str) -> bool:
-    """Whether a model of this `precision` is computed in bf16 here.
+    """True if a model of this `precision` is computed in bf16 on this machine.
 
-    A CPU without bf16 units (AMX, AVX512-BF16, ARM's BF16) emulates such numbers, many times slower than it computes in
-    fp32; there a model in "bf16" is computed in fp32.
+    A CPU without bf16 units (AMX, AVX512-BF16, ARM's BF16) emulates such numbers, many times slower than fp32, so it
+    computes a "bf16" model in fp32.
     """
     units = (has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
     return precision == "bf16" and (pick_device().type != "cpu" or any(has is True for has in units))
@@ -167,9 +167,9 @@ class ExactLinear(nn.Linear):
 
 
 def exact_output(model: PreTrainedModel) -> None:
-    """Let the layers outside the encoder that put out the logits compute in fp32.
+    """Compute the layers that produce the logits, outside the encoder, in fp32.
 
-    In bf16 a logit of 3 is only known to 0.016; confidence, variability and margins deserve better, and the layer costs
+    In bf16 a logit of 3 is only known to 0.016, too little for confidence, variability and margins, and the layer costs
     nothing.
     """
     encoder = set(model.base_model.modules())

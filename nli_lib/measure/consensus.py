@@ -1,13 +1,13 @@
-"""Suspect labels: where a model that did not train on an example contradicts its label, how strongly, and what to
-review first.
+"""Suspect labels: where a model that was not trained on an example contradicts its label, how strongly, and which
+labels to review first.
 
-`mismatch` and `logit_gap` are those of consensus cleaning, and `suspects` is its rule. `named_by_cleanlab` says beside
-them what cleanlab, the field's own tool, makes of the same logits. In every order of review a high number is suspect.
+`mismatch` and `logit_gap` are the measures of consensus cleaning, and `suspects` is its rule. For comparison,
+`named_by_cleanlab` gives the verdict of cleanlab, the field's standard tool, on the same logits. In every review order
+a high number is suspect.
 
-A model's strongest contradictions can be systematic errors of its own, and of one kind: what it calls neutral may
-mostly be wrong labels, and what it calls a contradiction hardly ever. A reviewer's first decisions say something about
-that which no score of the model does, so `next_suspects` learns the order anew from them; chapter 35 measures how much
-that gains::
+A model's strongest contradictions can be systematic errors of one kind: its neutral predictions may mostly point at
+wrong labels, its contradictions hardly ever. No score of the model shows this, but a reviewer's first decisions do, so
+`next_suspects` learns the order from them; chapter 35 measures the gain::
 
     rest = next_suspects(gap, kind, decided)       # the undecided ones, the most suspect first
 """
@@ -34,16 +34,17 @@ CONFIDENCE, VOTES = "low confidence", "votes"  # names of scores of pairs, a hig
 
 
 def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
-    """How prediction and label disagree, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; `AGREE` where they agree.
+    """The kind of mismatch between prediction and label, (N,): "P1G0" is predicted 1, gold 0, one of `KINDS`; `AGREE`
+    where they agree.
 
     Notes
     -----
-    Shapes: logits (N, C), labels (N,), from a model that did not train on these examples. A tie counts for the lowest
-    class.
+    Shapes: logits (N, C), labels (N,), from a model that was not trained on these examples. In a tie the lowest class
+    is the prediction.
 
     References
     ----------
-    The consensus cleaning paper section 1 (E2); class numbers as `LABELS`.
+    The consensus cleaning paper section 1 (E2); class numbers as in `LABELS`.
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     predicted = scores.argmax(axis=1)
@@ -53,16 +54,14 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
 
 
 def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """How strongly the model contradicts the label: logit of the prediction minus that of the label, 0 and up.
+    """The strength of the model's contradiction: logit of the prediction minus logit of the label, 0 and up.
 
     Notes
     -----
     Shapes: logits (N, C), labels (N,) -> (N,); 0 where prediction and label agree.
-
-    Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: 2 is a ratio of
-    probabilities of 7.4, 4 one of 54.6. Adding a number to all logits of an example changes nothing.
-
-    *Departures*: the paper's name for it is kept out of the code, because elsewhere confidence is a probability.
+    Formula: max over c of logits[i, c] - logits[i, labels[i]], the log-odds of the two labels: a gap of 2 is a ratio of
+    probabilities of 7.4, a gap of 4 one of 54.6. A constant added to all logits of an example changes nothing.
+    *Departures*: the paper calls it model confidence; the code does not, because confidence is a probability elsewhere.
 
     References
     ----------
@@ -73,14 +72,14 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
 
 
 def by_direction(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """How suspect each label is by the gap and the direction of the mismatch, (N,) in logits; -inf where both agree.
+    """A score of suspicion from the gap and the direction of the mismatch, (N,) in logits; high = suspect, -inf where
+    both agree.
 
     Notes
     -----
-    Shapes: logits (N, C), labels (N,), from a model that did not train on these examples.
-
-    Formula: gap + ln(n[y, p] / n[y]), where of the n[y] examples with this label the model calls n[y, p] what it calls
-    this one. A direction that is rare by the model's own account comes later, though its gaps may be wide.
+    Shapes: logits (N, C), labels (N,), from a model that was not trained on these examples.
+    Formula: gap + ln(n[y, p] / n[y]), where n[y] examples have the label y and the model predicts p for n[y, p] of
+    them. A direction that the model itself takes rarely comes later, even if its gaps are wide.
 
     References
     ----------
@@ -94,8 +93,8 @@ def by_direction(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
 
 
 def prunable(classes: Sequence[str]) -> bool:
-    """Whether classes 0 and 1 are the rule's entailment and neutral. `PRUNED` goes by class numbers, so with other
-    classes it would be another rule."""
+    """True if classes 0 and 1 are entailment and neutral, as the rule requires. `PRUNED` is made of class numbers, so
+    it would mean something else with other classes."""
     return tuple(classes[:2]) == LABELS[:2]
 
 
@@ -106,7 +105,7 @@ def suspects(
 
     References
     ----------
-    The consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. For a corpus that is `prunable`.
+    The consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. Only for a corpus that is `prunable`.
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
@@ -114,30 +113,29 @@ def suspects(
 
 
 def pruned_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """The gap of the P1G0 mismatches and 0 for every other example, (N,): the paper's rule as a ranking."""
+    """The gap of P1G0 mismatches, 0 for every other example, (N,): the paper's rule as a ranking."""
     return np.where(mismatch(logits, labels) == PRUNED, logit_gap(logits, labels), 0.0)
 
 
 def judge(logits: ArrayLike, reference: pd.DataFrame) -> pd.DataFrame:
-    """`reference` with what a model says of each of its labels: the columns kind (`mismatch`) and gap (`logit_gap`).
+    """Add a model's verdict on each label to `reference`: the columns kind (`mismatch`) and gap (`logit_gap`).
 
-    logits (N, C) of the whole corpus; reference: position in it and label, as `corpora.people.references` has them.
+    logits (N, C) of the whole corpus; reference: position in it and label, as returned by `corpora.people.references`.
     """
     scores, labels = np.asarray(logits)[reference["position"]], reference["label"]
     return reference.assign(kind=mismatch(scores, labels), gap=logit_gap(scores, labels))
 
 
 def named_by_cleanlab(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.bool_], list[str]]:
-    """Which examples cleanlab calls wrongly labelled, (N,) bool, and why it names none where it cannot work.
+    """The examples that cleanlab calls wrongly labelled, (N,) bool, and the reasons why it could not be used, if any.
 
     Notes
     -----
-    Shapes: logits (N, C) of models that did not train on the examples they score, labels (N,).
-
-    Method: `cleanlab.filter.find_label_issues` as it stands by default: a joint distribution of given and true labels
-    is estimated from the examples each class is sure of, and as many of each class are called wrong as it says
-    (confident learning: Northcutt et al., 2021). The reason is that cleanlab is missing, or that a class of the logits
-    labels no example.
+    Shapes: logits (N, C) of models that were not trained on the examples they score, labels (N,).
+    Method: `cleanlab.filter.find_label_issues` with its defaults. It estimates the joint distribution of given and true
+    labels from the examples that each class is sure of, and calls the number of labels wrong that this distribution
+    implies, class by class (confident learning: Northcutt et al., 2021). It cannot be used if it is not installed or if
+    a class of the logits labels no example.
     """
     logits, labels = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     nothing = np.zeros(len(labels), dtype=bool)
@@ -151,9 +149,9 @@ def named_by_cleanlab(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.
 
 
 def self_confidence(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """Probability of the label, (N,), 0 to 1; a low one speaks against the label. cleanlab ranks by it by default.
+    """Probability of the label, (N,), 0 to 1; low = suspect. cleanlab ranks by it by default.
 
-    Shapes and logits as `named_by_cleanlab`; the same number as `cleanlab.rank.get_label_quality_scores`.
+    Shapes and logits as in `named_by_cleanlab`; equals `cleanlab.rank.get_label_quality_scores`.
     """
     probabilities = softmax(np.asarray(logits, dtype=np.float64), axis=1)
     return probabilities[np.arange(len(probabilities)), np.asarray(labels)]
@@ -162,7 +160,7 @@ def self_confidence(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]
 def label_scores(
     logits: ArrayLike, labels: ArrayLike, *, training: ArrayLike, fold: ArrayLike, threshold: float = THRESHOLD
 ) -> pd.DataFrame:
-    """Every label as the models of one seed see it: by those that did not train on it, and by one that did.
+    """Scores of every label by the models of one seed, both those that were not trained on it and one that was.
 
     Notes
     -----
@@ -185,9 +183,9 @@ def label_scores(
 
 
 def review_orders(scores: pd.DataFrame, *, seed: int = 0) -> dict[str, NDArray[np.float64]]:
-    """The orders in which a reviewer could go through some labels, name -> (N,), the most suspect highest.
+    """Orders in which the labels could be reviewed, name -> (N,), the most suspect highest.
 
-    scores as `label_scores` makes them, whole or some of its rows. The last order is random, drawn with `seed`.
+    scores: as returned by `label_scores`, all rows or some. The last order is random, drawn with `seed`.
     """
     gap, kind = scores["gap"].to_numpy(), scores["kind"].to_numpy()
     return {
@@ -201,10 +199,11 @@ def review_orders(scores: pd.DataFrame, *, seed: int = 0) -> dict[str, NDArray[n
 
 
 def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> float | None:
-    """The smallest edge from which on every interval has more wrong labels than right ones; None if the last has not.
+    """The smallest edge above which every interval has more wrong labels than right ones; None if the last interval has
+    not.
 
-    gap (N,) of one kind of mismatch; wrong (N,) bool, whether the label is an error; edges (K,) e0 < e1 < ...: the
-    intervals [e0, e1), [e1, e2), ..., the last one open above. An interval without an example decides nothing.
+    gap (N,) of one kind of mismatch; wrong (N,) bool, True for a wrong label; edges (K,) e0 < e1 < ...: the intervals
+    [e0, e1), [e1, e2), ..., the last one without an upper end. An interval without examples is ignored.
 
     References
     ----------
@@ -222,27 +221,27 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> 
 # ---------------------------------------------------------------- review order
 
 
-EVERY = 20  # decisions after which the order is learnt anew
+EVERY = 20  # decisions after which the order is learnt again
 
 
 def next_suspects(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike) -> NDArray[np.int64]:
-    """Positions of the labels that nobody has decided on, (M,), the most suspect first.
+    """Positions of the undecided labels, (M,), the most suspect first.
 
-    Until both answers have been given there is nothing to learn, and the order is that of the gap. From then on it is
-    that of the probability of a wrong label by a logistic regression on the decisions so far. Its features are an
-    indicator of each kind and the gap, standardised; there is no intercept, and the L2 penalty has weight 1. So a kind
-    that nobody has seen counts as even, and comes before one that was mostly right. The weight of the gap is at least
-    0: a reviewer who begins at the top knows wide gaps alone, and a slope that falls there, carried on to the narrowest
-    ones, would turn the list upside down.
+    Until both answers have been given, nothing can be learnt and the order is by gap. After that it is by the
+    probability of a wrong label, from a logistic regression on the decisions so far. Its features are an indicator of
+    each kind and the gap, standardised; it has no intercept, and the L2 penalty has weight 1. A kind without decisions
+    therefore counts as even, and comes before one that was mostly right. The weight of the gap is at least 0: a
+    reviewer who starts at the top has seen only wide gaps, and a falling slope there, extrapolated to the narrow ones,
+    would turn the list upside down.
 
     Parameters
     ----------
     gap
-        (N,) in logits, see `consensus.logit_gap`: the order before anything is known, which also settles ties
+        (N,) in logits, see `consensus.logit_gap`: the order before any decision, and the tie breaker
     kind
         (N,), see `consensus.mismatch`, or any other names of groups
     decided
-        (N,) 1 where the label was found wrong, 0 where it was found right, NaN where nobody has decided
+        (N,) 1 where the label was found wrong, 0 where it was found right, NaN where it is undecided
 
     References
     ----------
@@ -261,7 +260,7 @@ def next_suspects(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike) -> NDArra
         features = np.column_stack([np.eye(len(names))[at], scaled])
         model = LogisticRegression(fit_intercept=False, solver="newton-cholesky")
         model.fit(features[known], decided[known])
-        if model.coef_[0, -1] < 0:  # of the weights that are allowed 0 is the best one then
+        if model.coef_[0, -1] < 0:  # 0 is then the best of the weights that are allowed
             features = features[:, :-1]
             model.fit(features[known], decided[known])
         learnt = model.predict_proba(features)[:, 1]

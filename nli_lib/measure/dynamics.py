@@ -1,18 +1,18 @@
-"""What a model's logits say about each example, over the epochs of its training and before and after an edit.
+"""Scores of examples from a model's logits: over the epochs of its training, and before and after an edit.
 
-The scores of a data map take `logits (E, N, C)`, as recorded over E epochs, and return one number an example, `(N,)`.
-p[e, i, c] is the softmax of the logits over classes, g[i] the gold label of example i. One epoch (E = 1) is allowed.
-Which logits these are (taken in the training pass with dropout, or in an evaluation pass after each epoch) is not
-decided here and does matter: the run's `capture` says it, and a figure should repeat it.
+The scores of a data map take `logits (E, N, C)`, as recorded over E epochs, and return one number for each example,
+`(N,)`. p[e, i, c] is the softmax of the logits over classes, g[i] the gold label of example i. One epoch (E = 1) is
+allowed. The source of the logits matters and is not decided here (the training pass with dropout, or an evaluation pass
+after each epoch): the run's `capture` records it, and a figure should repeat it.
 
-`levels` says how hard an example is for a model that reads both texts, and one that reads the hypothesis alone (the
-difficulty paper). Five measures of spurious correlation, of its Table 2, follow, as printed and corrected: each takes N
-premises and N hypotheses and returns (N,). Their words are those of `measure.features`, as in the paper's
-`heuristics.py`. A text without a word gives 0.
+`levels` measures the difficulty of an example for two models, one that reads both texts and one that reads the
+hypothesis alone (the difficulty paper). The five measures of spurious correlation in that paper's Table 2 follow, as
+printed and corrected: each takes N premises and N hypotheses and returns (N,). Their words are those of
+`measure.features`, as in the paper's `heuristics.py`. A text without words scores 0.
 
-`sensitivity` and `outcomes` compare an original x, with the label l, and its revision x', made for the label l': does
-the prediction follow the edit, and is it right. They give one value a pair of the two, (K,), in the order of the
-revisions: an original with four revisions stands in four places.
+`sensitivity` and `outcomes` compare an original x with label l and its revision x', written for label l': does the
+prediction follow the edit, and is it right? They return one value for each pair of the two, (K,), in the order of the
+revisions: an original with four revisions is counted four times.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,7 +30,7 @@ from nli_lib.measure.features import Words, tokenize
 
 Floats = NDArray[np.float64]
 
-# The six scores, each with the sign after which more means harder to learn or less certain.
+# The six scores, each with the sign that makes high mean harder to learn or less certain.
 DOUBT = {"variability": 1, "max_variability": 1, "confidence": -1, "margin": -1, "correctness": -1, "forgetting": 1}
 
 
@@ -80,7 +80,7 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
     Formula: mean over e of [argmax over c of logits[e, i, c] = g[i]]; a tie counts for the lowest class index.
 
     *Departures*: cartography and WANLI report the count, which is this share times E. Never divide by the largest value
-    seen, as their plots do: where no example is always right that overstates every share.
+    seen, as their plots do: if no example is always right, that overstates every share.
 
     References
     ----------
@@ -90,16 +90,15 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
 
 
 def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
-    """Area under the margin (AUM): how far the gold logit stands above the best other one, any real; high = easy.
+    """Area under the margin (AUM): gold logit minus the highest other logit, averaged over the epochs, any real; high =
+    easy.
 
     Notes
     -----
     Shapes: logits (E, N, C), labels (N,) -> (N,).
-
     Formula: mean over e of (logits[e, i, g[i]] - max over c != g[i] of logits[e, i, c]).
-
-    *Departures*: the difficulty paper's code finds the runner-up on probabilities, which is the same but for classes
-    that the softmax has rounded to equal values; we search the logits, as the AUM package does.
+    *Departures*: the difficulty paper's code finds the runner-up by probability, which differs only for classes that
+    the softmax has rounded to equal values; we search the logits, as the AUM package does.
 
     References
     ----------
@@ -116,7 +115,7 @@ def max_variability(logits: ArrayLike) -> Floats:
 
     Notes
     -----
-    Shapes: logits (E, N, C) -> (N,). It needs no gold label, so it can be asked of unlabelled text.
+    Shapes: logits (E, N, C) -> (N,). It needs no gold label, so it works on unlabelled text.
 
     Formula: max over c of the population standard deviation over e of p[e, i, c].
 
@@ -128,16 +127,14 @@ def max_variability(logits: ArrayLike) -> Floats:
 
 
 def forgetting(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
-    """How often an example was right in one epoch and wrong in the next, 0 to E // 2; high = hard.
+    """Number of times an example was right in one epoch and wrong in the next, 0 to E // 2; high = hard.
 
     Notes
     -----
     Shapes: logits (E, N, C), labels (N,) -> (N,) integers.
-
     Formula: sum over e of [right at e and wrong at e + 1].
-
     *Departures*: cartography gives 1000 to an example that was never right. We return its true count, 0, since
-    `correctness(...) == 0` names those examples.
+    `correctness(...) == 0` identifies those examples.
 
     References
     ----------
@@ -175,7 +172,7 @@ FEATURES = tuple(f"{view} {measure.__name__}" for view in ("pair", "hypothesis")
 
 
 def dynamics_features(pair: ArrayLike, hypothesis: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """The eight features of an example, (N, 8), in the order of `FEATURES`; each is a measure of this module.
+    """The eight features of each example, (N, 8), in the order of `FEATURES`; each is a measure of this module.
 
     Notes
     -----
@@ -204,16 +201,17 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
 
     Formula: standardise every column (a constant one becomes 0), fit a mixture of three Gaussians with full covariance
     (the best of `starts` k-means starts, 1e-6 added to each variance), put each example into the most probable one; the
-    group of highest mean confidence is easy, that of lowest is hard.
+    group with the highest mean confidence is easy, the one with the lowest is hard.
 
     *Departures*: the code fits twice without a seed, prints the accuracy by level of the first fit and saves the groups
-    of the second. Here `seed` fixes one fit. How much the groups depend on it is a finding: ask several seeds.
+    of the second. Here `seed` fixes one fit. The groups may depend on it; try several seeds.
 
     References
     ----------
-    The difficulty paper section 3 and its code (H4, H5). "Ambiguous" is what is left, not what varies most.
+    The difficulty paper section 3 and its code (H4, H5). "Ambiguous" is the remaining group, not the one that varies
+    most.
     """
-    from sklearn.mixture import GaussianMixture  # a second to import, which chapters without levels need not wait for
+    from sklearn.mixture import GaussianMixture  # takes a second to import, needed only for levels
     from sklearn.preprocessing import StandardScaler
 
     values = np.asarray(features, dtype=np.float64)
@@ -227,16 +225,16 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
 
 
 def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
-    """How far two sets of levels of the same examples agree, all 1 when they are the same.
+    """Agreement of two sets of levels of the same examples; all numbers are 1 if they are the same.
 
     adjusted Rand
-        1 is the same groups, 0 what chance would give (the names of the groups play no part)
+        1 for the same groups, 0 for agreement by chance; the names of the groups play no part
     same level
-        share of the examples that both put into the same level, 0 to 1
+        share of examples that both put into the same level, 0 to 1
     hard in both
         share of the first's hard examples that are hard in the second
     hard by chance
-        the same share were the two independent: how much of everything the second calls hard
+        the same share if the two were independent: the share of all examples that are hard in the second
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -254,17 +252,15 @@ def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
 
 
 def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
-    """How much probability moves from the old to the new *predicted* label, 0 to 1; 0 where the prediction stays.
+    """Probability that moves from the old to the new *predicted* label, 0 to 1; 0 where the prediction does not change.
 
     Notes
     -----
     Shapes: logits of the originals (K, C) and of their revisions (K, C) -> (K,).
-
     Formula: [p(l2|x') - p(l2|x) + p(l1|x) - p(l1|x')] / 2, l1 the most probable label of x and l2 that of x'; of
-    equally probable labels the first. Gold labels play no part: a model that is always wrong can have 1. `outcomes`
-    tells that apart.
-
-    *Departures*: none. The mean over the pairs is what Table 5 prints, times 100.
+    equally probable labels the first. Gold labels play no part: a model that is always wrong can score 1. `outcomes`
+    shows the difference.
+    *Departures*: none. Table 5 prints the mean over the pairs, times 100.
 
     References
     ----------
@@ -277,14 +273,14 @@ def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
 
 
 def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_labels: ArrayLike) -> NDArray[np.object_]:
-    """What happened to each pair, in words (K,): "changed" or "unchanged" prediction, and how many of its two texts are
+    """Outcome of each pair, (K,): "changed" or "unchanged" prediction and the number of its two texts that are
     classified right, as in "changed, 1 right".
 
     Notes
     -----
     Shapes: logits (K, C) twice, gold labels (K,) twice. The share of "2 right" is the pair accuracy, which is never
-    above the accuracy on either text; K counts pairs, so that an original with four revisions counts four times. Where
-    the gold labels differ an unchanged prediction has at most one right; the other two of "changed" are sensitive and
+    above the accuracy on either text; K counts pairs, so an original with four revisions counts four times. If the gold
+    labels differ, an unchanged prediction has at most one right; "changed" with fewer than two right is sensitive and
     wrong.
 
     References
@@ -314,16 +310,16 @@ SPURIOUS = ("word overlap", "antonyms", "length mismatch", "misspelled", "negati
 NEGATIONS = ("no", "not", "never", "none")
 MORE_NEGATIONS = (*NEGATIONS, "nobody", "nothing", "nor", "neither", "nowhere", "without", "cannot", "cant", "dont")
 INNER_APOSTROPHE = "(\\p{L})['\u2019](\\p{L})"
-APOSTROPHE = "\u02bc"  # a letter to Unicode, so the tokenizer keeps it inside a word
+APOSTROPHE = "\u02bc"  # a letter in Unicode, so the tokenizer keeps it inside a word
 
 
 def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
-    """Share of the hypothesis that stands in the premise too, 0 to 1; high = much overlap.
+    """Share of the hypothesis that also occurs in the premise, 0 to 1; high = much overlap.
 
     Notes
     -----
-    Formula: ``|types of the premise and of the hypothesis|`` / tokens of the hypothesis. A repeated word counts once
-    above and each time below, as in the paper's code (H6).
+    Formula: ``|types of the premise and of the hypothesis|`` / tokens of the hypothesis. A repeated word counts once in
+    the numerator and every time in the denominator, as in the paper's code (H6).
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     shared = (premise.counts() > 0).multiply(hypothesis.counts() > 0).sum(axis=1)
@@ -331,7 +327,7 @@ def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
 
 
 def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
-    """How much longer the premise is, in lengths of the hypothesis, -1 and up; 0 = equally long.
+    """Excess length of the premise, in lengths of the hypothesis, -1 and up; 0 = equally long.
 
     Notes
     -----
@@ -368,11 +364,11 @@ def misspelled(
 
     Notes
     -----
-    Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` gives the unknown among many words
-    and is asked once, for each distinct word of the corpus (`corpora.suites.spelling`).
+    Formula: distinct unknown words of both texts / tokens of both (H6). `unknown` returns the unknown ones of many
+    words and is called once, with every distinct word of the corpus (`corpora.suites.spelling`).
 
-    *Departures*: deleting punctuation first makes "don't" the unknown word "dont", so the paper's measure is partly one
-    of contractions. `corrected=True` asks for "don't", and for "dog" in "dog's".
+    *Departures*: deleting punctuation first turns "don't" into the unknown word "dont", so the paper's measure partly
+    counts contractions. `corrected=True` looks up "don't", and "dog" for "dog's".
     """
     premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
     words = premise.vocabulary.to_pylist()
@@ -397,11 +393,11 @@ def antonyms(
     Notes
     -----
     Formula: tokens of the hypothesis, repeats counted, that are in the union of `antonyms_of(word)` over the premise's
-    words / tokens of the hypothesis (H6). `antonyms_of` is asked once for each distinct word of a premise
+    words / tokens of the hypothesis (H6). `antonyms_of` is called once for each distinct word of a premise
     (`corpora.suites.Wordnet`).
 
     *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
-    "win". With `base_form` the corrected variant compares base forms.
+    "win". The corrected variant, with `base_form`, compares base forms.
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     words = premise.vocabulary.to_pylist()
@@ -420,12 +416,12 @@ def every_measure(
 ) -> dict[str, Floats]:
     """The five measures and their corrected variants by name, each (N,).
 
-    Those whose dictionary is not given are left out.
+    Measures without their dictionary are left out.
 
     Parameters
     ----------
     unknown
-        as `misspelled` takes it; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
+        as in `misspelled`; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
     """
     texts = (premises, hypotheses)
     found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}
@@ -445,7 +441,7 @@ def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -
     texts = [*premises, *hypotheses]
     if contractions:
         column = pa.array(texts, pa.large_string())
-        # Twice, since the letter after one apostrophe may be the one before the next.
+        # Twice, because the letter after one apostrophe may be the letter before the next.
         for _ in range(2):
             column = pc.replace_substring_regex(column, INNER_APOSTROPHE, rf"\1{APOSTROPHE}\2")
         texts = column.to_pylist()
@@ -453,5 +449,5 @@ def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -
 
 
 def _share(part: NDArray, whole: NDArray) -> Floats:
-    """part / whole, 0 where there is no whole."""
+    """part / whole, 0 where the whole is 0."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)

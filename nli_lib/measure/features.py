@@ -1,21 +1,22 @@
-"""Surface features of a pair, and how far each gives the label away: the z-statistics of the z-filter paper.
+"""Surface features of a pair, and how strongly each predicts the label: the z-statistics of the z-filter paper.
 
-Words come first, of many texts at once and as integers; they are those of every lexical measure. A token is what is
-left of a text after lower-casing it, deleting ASCII punctuation (inside words too: "there's" becomes "theres") and
+Every lexical measure uses the words defined here, which are computed for many texts at once, as integers. A token is a
+part of a text after lower-casing, deleting ASCII punctuation (inside words too: "there's" becomes "theres") and
 splitting on white space. The z-filter paper names no tokenizer; this rule reproduces every feature that it shows. The
-work is done on columns by Arrow, so there is no Python loop over texts or tokens. Chinese, Japanese, Thai and some
-others put no blanks between words: there a token is a character (`spaced`), so that bigrams are pairs of characters and
-lengths are counted in characters.
+work is done on columns by Arrow, without a Python loop over texts or tokens. Chinese, Japanese, Thai and some other
+languages put no blanks between words: there a token is a character (`spaced`), bigrams are pairs of characters and
+lengths count characters.
 
-`features` gives a sparse matrix with a name for each column; `features_in_shards` the same for millions of pairs, where
-memory grows with the ones alone. `z_statistics` counts them against the labels, `top_features` ranks, `z_threshold` and
-`share_at_z` say from where on a correlation is detectable; `Ranking` keeps the features most tied to each label while
-counts grow batch by batch. What z would be by chance, and how far it moves in another sample of the premises::
+`features` returns a sparse matrix with a name for each column; `features_in_shards` returns the same for millions of
+pairs, with memory that grows only with the number of nonzero entries. `z_statistics` counts the features against the
+labels, `top_features` ranks them, and `z_threshold` and `share_at_z` give the point from which a correlation is
+detectable. `Ranking` keeps the features most correlated with each label while counts grow batch by batch. To see what z
+would be by chance, and how much it varies between samples of premises::
 
     shuffled = (z_statistics(matrix, shuffled_labels(labels, premises, seed=seed)) for seed in range(200))
     resampled = (z_statistics(matrix, labels, weights=each) for each in resample_counts(len(labels), groups=premises))
 
-Copies come one at a time, so the memory is that of the features and of one table of counts.
+Copies come one at a time, so memory holds the features and one table of counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,18 +34,19 @@ from scipy import sparse, stats
 from nli_lib.measure import check_labels, check_pairs, class_count
 
 ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"  # the 32 characters of string.punctuation, as four ranges
-# of East Asia, and those that Unicode breaks into lines by dictionary alone; Korean has blanks, and is not among them
+# scripts of East Asia, and those that Unicode breaks into lines by dictionary only; Korean has blanks, so it is not
+# listed
 SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
 SCRIPTS += ("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet")
 # a character with its marks; the long vowel of Japanese belongs to no script
 CHARACTER = "[" + "".join(rf"\p{{{script}}}" for script in SCRIPTS) + r"\x{30FC}]\p{M}*"
-UNSPACED = 0.01  # share of texts without blanks from where on a corpus is said to have them
+UNSPACED = 0.01  # smallest share of texts without blanks at which a corpus counts as having them
 IN_WORD = r"[^\s\p{Z}]"
 
 
 @dataclass(frozen=True)
 class Words:
-    """Words of N texts: text i holds `ids[offsets[i]:offsets[i + 1]]`, indices into the sorted `vocabulary`."""
+    """Words of N texts: text i is `ids[offsets[i]:offsets[i + 1]]`, indices into the sorted `vocabulary`."""
 
     ids: NDArray[np.int64]  # (T,)
     offsets: NDArray[np.int64]  # (N + 1,)
@@ -57,13 +59,13 @@ class Words:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The text that each token belongs to, (T,)."""
+        """Index of the text that each token belongs to, (T,)."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
 
     def counts(self) -> sparse.csr_array:
-        """How often each word occurs in each text, sparse (N, W) int64 with sorted columns."""
+        """Count of each word in each text, sparse (N, W) int64 with sorted columns."""
         shape = (len(self.offsets) - 1, len(self.vocabulary))
-        # Copies, since summing duplicates rewrites both index arrays in place.
+        # Copies, because summing duplicates rewrites both index arrays in place.
         parts = np.ones(len(self.ids), np.int64), self.ids.copy(), self.offsets.copy()
         table = sparse.csr_array(parts, shape=shape)
         table.sum_duplicates()
@@ -79,9 +81,9 @@ class Words:
 
 
 def tokenize(texts: Sequence[str]) -> "Words":
-    """Words of every text. The vocabulary is sorted, so it does not depend on the order of the texts.
+    """Split every text into words. The vocabulary is sorted, so it does not depend on the order of the texts.
 
-    Texts are split first and each distinct raw word is cleaned once; neither step makes or takes white space.
+    Texts are split first, then each distinct raw word is cleaned once; neither step adds or removes white space.
     """
     # Trimmed first: Arrow misses white space of several bytes at the very end of a column.
     parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced(texts)))
@@ -98,16 +100,17 @@ def tokenize(texts: Sequence[str]) -> "Words":
 
 
 def tokenize_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> tuple[Words, Words]:
-    """Words of the premises and of the hypotheses, with one vocabulary."""
+    """Split premises and hypotheses into words, with one vocabulary."""
     pairs = check_pairs(premises, hypotheses)
     return tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])).split(pairs)
 
 
 def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
-    """Which texts are written without blanks between words, (N,): half or more of what blanks part in them holds a
-    character of `SCRIPTS`, and nothing is Korean. An English text that quotes a Chinese name is not one of them."""
+    """Mark the texts that are written without blanks between words, (N,) bool: at least half of the parts between
+    blanks contain a character of `SCRIPTS`, and none is Korean. An English text that quotes a Chinese name is not
+    marked."""
     column = _strings(texts)
-    # hardly an English text holds more than ASCII, so that looking costs nothing there
+    # few English texts contain more than ASCII, so this check costs little
     found, rows = np.zeros(len(column), bool), np.flatnonzero(~np.asarray(pc.string_is_ascii(column)))
     for pattern, wanted in ((CHARACTER, True), (r"\p{Hangul}", False)):
         rows = rows[np.asarray(pc.match_substring_regex(column.take(rows), pattern)) == wanted]
@@ -118,32 +121,32 @@ def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
 
 
 def spaced(texts: Sequence[str] | pa.Array, *, marks: str = " ") -> pa.Array:
-    """The texts with blanks between all that counts as a word, as a column: those that are `unspaced` get them between
-    their characters, the others are as they are.
+    """Put blanks between the characters of texts that are `unspaced`, and return all texts as a column; other texts do
+    not change.
 
-    marks  what takes the place of punctuation in the former; r" \\0 " keeps it, as words of their own
+    marks  replaces punctuation in the `unspaced` texts; r" \\0 " keeps it, as separate words
     """
     column = _strings(texts)
     rows = unspaced(column)
     if not rows.any():
         return column
     part = column.filter(pa.array(rows))
-    # the third and fourth are a blank and a mark of no width, which Khmer has between words
+    # the last two are a blank and a mark of zero width, which Khmer puts between words
     for pattern, other in ((r"[\p{P}\x{200B}\x{FEFF}]", marks), (CHARACTER, r" \0 "), (r"[\s\p{Z}]+", " ")):
         part = pc.replace_substring_regex(part, pattern, other)
     return pc.replace_with_mask(column, pa.array(rows), pc.utf8_trim_whitespace(part))
 
 
 def joined(texts: Sequence[str]) -> list[str]:
-    """Texts without the blanks that `spaced` put between two characters, for reading."""
+    """Remove the blanks that `spaced` put between characters, so that people can read the texts."""
     column = pa.array(texts, pa.large_string())
-    for _ in range(2):  # since the second character may be the first of the next two
+    for _ in range(2):  # because the second character may be the first of the next two
         column = pc.replace_substring_regex(column, f"({CHARACTER}) ({CHARACTER})", r"\1\2")
     return column.to_pylist()
 
 
 def _strings(texts: Sequence[str] | pa.Array) -> pa.Array:
-    """An Arrow column of the texts, or an error that names the first value that is not a string."""
+    """Return the texts as an Arrow column; raise an error that names the first value that is not a string."""
     if isinstance(texts, pa.Array):
         return texts
     values = np.asarray(texts, dtype=object)
@@ -165,7 +168,7 @@ OVERLAP_ABOVE = (0.5, 0.6, 0.7, 0.8, 0.9)  # lex-overlap> 0.8, > 0.9 and full-le
 
 
 class Features(NamedTuple):
-    """Which feature fires on which pair: `matrix` (N, V) sparse uint8 of ones, `names` (V,) strings."""
+    """Features of pairs: `matrix` (N, V) sparse uint8, 1 where a pair has a feature; `names` (V,) strings."""
 
     matrix: sparse.csr_array
     names: NDArray[np.object_]
@@ -182,21 +185,22 @@ class ZStatistics(NamedTuple):
 def features(
     premises: Sequence[str], hypotheses: Sequence[str], *, ngrams: Sequence[int] = (1, 2), shape: bool = True
 ) -> Features:
-    """Task-independent features of every pair, as a set: a feature fires once however often its words occur.
+    """Task-independent features of every pair, as a set: a feature fires once, no matter how often its words occur.
 
     Notes
     -----
-    Shapes: two sequences of N strings -> matrix (N, V), names (V,). V grows with the text, memory with the ones.
+    Shapes: two sequences of N strings -> matrix (N, V), names (V,). V grows with the text, memory with the number of
+    nonzero entries.
     Features: every unigram and bigram with its side ("word@hypothesis", "two words@premise"); with `shape` also
     "hypo-len< k" and "hypo-len> k" (tokens, strict), "len-ratio [a, b)" (hypothesis tokens / premise tokens),
     "lex-overlap> t" and "full-lex-overlap" (share of hypothesis tokens that occur in the premise; strict, so an overlap
-    of 1 fires them all), and "null", which fires on every pair and shows a drift of the label mix. Columns do not
+    of 1 fires them all), and "null", which fires on every pair and so shows a shift of the label shares. Columns do not
     depend on the order of the pairs.
 
-    *Departures*: the paper gives no tokenizer (see the module), no grid of lengths, ratios and overlaps beyond the five
-    names in Table 12, and does not say whether overlap counts types or tokens: we take the constants above, and tokens.
-    An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The one feature that
-    needs a model, a prediction from the hypothesis, is made by `prediction`.
+    *Departures*: the paper gives no tokenizer (see the module) and no grid of lengths, ratios and overlaps beyond the
+    five names in Table 12, and does not say whether overlap counts types or tokens: we use the constants above, and
+    tokens. An empty hypothesis has overlap 0; a pair with an empty premise fires "len-ratio no-premise". The only
+    feature that needs a model, a prediction from the hypothesis, comes from `prediction`.
 
     References
     ----------
@@ -208,14 +212,14 @@ def features(
 
 
 def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
-    """The class that a model predicts, as one feature for each: "hypo-only-pred=0", "=1", "=2".
+    """A model's predicted class as features, one for each class: "hypo-only-pred=0", "=1", "=2".
 
     predicted (N,) in 0..n_classes-1, such as the argmax of a model that reads the hypothesis alone.
 
     References
     ----------
-    The z-filter paper, section 3.1 and Table 12, where BERT was trained on the very pairs that it predicts. With
-    `measure.giveaways.cross_fitted` the prediction is one that the pair's own label had no part in.
+    The z-filter paper, section 3.1 and Table 12, where BERT was trained on the same pairs that it predicts. With
+    `measure.giveaways.cross_fitted` the prediction does not depend on the pair's label.
     """
     names = [f"{PREDICTION}{label}" for label in range(n_classes)]
     fires = np.asarray(predicted)[:, None] == np.arange(n_classes)  # (N, C)
@@ -223,15 +227,15 @@ def prediction(predicted: ArrayLike, *, n_classes: int) -> Features:
 
 
 def join(*parts: Features) -> Features:
-    """The features of several tables about the same pairs, side by side."""
+    """Join several tables of features of the same pairs, side by side."""
     matrix = sparse.hstack([part.matrix for part in parts], format="csr", dtype=np.uint8)
     return Features(matrix, np.concatenate([part.names for part in parts]))
 
 
 def side_of(names: ArrayLike) -> NDArray[np.object_]:
-    """The text that features are about, by their names (V,): "premise", "hypothesis", or "" where they are about both.
+    """The text that each feature is about, from its name (V,): "premise", "hypothesis", or "" for both.
 
-    Read off the ending "@premise" or "@hypothesis", which no word has, because the tokenizer deletes punctuation.
+    The names end in "@premise" or "@hypothesis", which no word does, because the tokenizer deletes punctuation.
     """
     column = pd.Series(names, dtype=object)
     return column.str.extract(f"@({'|'.join(SIDES)})$", expand=False).fillna("").to_numpy(dtype=object)
@@ -240,7 +244,7 @@ def side_of(names: ArrayLike) -> NDArray[np.object_]:
 def z_statistics(
     matrix: sparse.sparray | ArrayLike, labels: ArrayLike, n_classes: int | None = None, weights: NDArray | None = None
 ) -> ZStatistics:
-    """How far each feature's label shares are from chance, in standard errors; high = the feature gives the label away.
+    """Distance of each feature's label shares from chance, in standard errors; high = the feature predicts the label.
 
     Notes
     -----
@@ -254,20 +258,20 @@ def z_statistics(
     References
     ----------
     Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2. p0 is fixed, as in both papers:
-    the share of a label in the corpus does not enter, the "null" feature watches it.
+    the label shares of the corpus play no part, but the "null" feature shows them.
     """
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
     classes = class_count(gold, n_classes=n_classes)
     firing = np.diff(present.indptr)
-    cells = present.indices.astype(np.int64) * classes  # one cell a (feature, label)
+    cells = present.indices.astype(np.int64) * classes  # one cell for each (feature, label)
     cells += np.repeat(gold, firing)
     weights = None if weights is None else np.repeat(weights, firing)
     return z_from_counts(np.bincount(cells, weights, minlength=present.shape[1] * classes).reshape(-1, classes))
 
 
 def z_from_counts(counts: ArrayLike) -> ZStatistics:
-    """The z-statistics of features whose counts by label (V, C) are known."""
+    """The z-statistics of features from their counts by label (V, C)."""
     counts = np.asarray(counts, dtype=np.int64)
     n, p0 = counts.sum(axis=1), 1.0 / counts.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -277,13 +281,13 @@ def z_from_counts(counts: ArrayLike) -> ZStatistics:
 
 
 def z_order(counts: ArrayLike) -> NDArray[np.float64]:
-    """Numbers that order features by z, and tie exactly where z ties, (V, C) from counts by label (V, C).
+    """Sort keys that order features by z and tie exactly where z ties, (V, C) from counts by label (V, C).
 
     Notes
     -----
     Formula: sign(d) d^2 / n with d = C count - n; z is its signed root over sqrt(C - 1). d and n are whole numbers and
-    the one division is rounded correctly, so equal fractions are equal: of three classes, 3 among 3 has the z of 8
-    among 12, which z computed in floating point denies. -inf where n = 0. Exact up to forty million pairs.
+    the only division is rounded correctly, so equal fractions are equal: with three classes, 3 of 3 has the same z as 8
+    of 12, but not if z is computed in floating point. -inf where n = 0. Exact up to forty million pairs.
     """
     counts = np.asarray(counts, dtype=np.int64)
     n = counts.sum(axis=1, keepdims=True)
@@ -292,17 +296,17 @@ def z_order(counts: ArrayLike) -> NDArray[np.float64]:
 
 
 def highest_z(statistics: ZStatistics, *, min_count: int = 1) -> float:
-    """The highest z of any feature, seen at least `min_count` times, for any label; nan where none is seen so often."""
+    """The highest z, for any label, of the features that occur at least `min_count` times; nan if there are none."""
     z = statistics.z[statistics.n >= max(min_count, 1)]
     return float(z.max()) if z.size else float("nan")
 
 
 def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_count: int = 1) -> pd.DataFrame:
-    """The k features with the highest z for each label, best first; ties go to higher n, then to the name's order.
+    """The k features with the highest z for each label, best first; ties go to higher n, then to the order of the
+    names.
 
-    Ties are exact (`z_order`).
-
-    Returns columns label, rank (from 1), name, column (of the matrix), z, n, share (of the label among the n pairs).
+    Ties are exact (`z_order`). Returns the columns label, rank (from 1), name, column (of the matrix), z, n and share
+    (of the label among the n pairs).
 
     Notes
     -----
@@ -328,8 +332,8 @@ def top_in_sets(
 ) -> pd.DataFrame:
     """`top_features` of each set of pairs, a mask (N,) by name, with the names of the labels.
 
-    Further columns: pairs (name of the set) and line, the z of significance at .01 with Bonferroni's correction over
-    all features and labels.
+    Two more columns: pairs (name of the set) and line, the z that is significant at .01 with Bonferroni's correction
+    over all features and labels.
     """
     labels, tables = np.asarray(labels), []
     line = z_threshold(0.01, tests=len(table.names) * len(classes))
@@ -341,10 +345,11 @@ def top_in_sets(
 
 
 def label_shares(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
-    """One row a label and feature, as a competency plot takes it: the other columns, label, count, n, p (share) and z.
+    """A table for a competency plot, one row for each label and feature: the other columns, label, count, n, p (share)
+    and z.
 
-    counted: one row a feature, with its count under each of `classes` (columns) and any other columns. Labels come in
-    the order of `classes`, each with all features in the order of the table.
+    counted: one row for each feature, with its count under each of `classes` (columns) and any other columns. Labels
+    come in the order of `classes`, each with all features in the order of the table.
     """
     stats, others = z_from_counts(counted[list(classes)]), [c for c in counted if c not in classes]
     long = counted.melt(id_vars=others, value_vars=list(classes), var_name="label", value_name="count")
@@ -355,14 +360,15 @@ def label_shares(counted: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
 def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: NDArray, k: int) -> NDArray[np.int64]:
     """The k of the `candidates` (column numbers) with the highest z, best first; ties go to higher n, then to the name.
 
-    order (V,) as `z_order` gives it, -inf for a feature that is not ranked; without names ties go to the lower column.
+    order (V,) as returned by `z_order`, -inf for a feature that is not ranked; without names ties go to the lower
+    column.
     """
     candidates = candidates[order[candidates] > -np.inf]
     if len(candidates) > k:
         cut = np.partition(order[candidates], -k)[-k]
         above, level = candidates[order[candidates] > cut], candidates[order[candidates] == cut]
         missing = k - len(above)
-        if len(level) > missing:  # of the many that tie, those with the highest n, and all that tie with these
+        if len(level) > missing:  # of many that tie in z, those with the highest n, and all that tie with these
             level = level[n[level] >= np.partition(n[level], -missing)[-missing]]
         candidates = np.concatenate([above, level])
     last = candidates if names is None else names[candidates].astype(str)
@@ -375,7 +381,7 @@ def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
 
 
 def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
-    """The label share at which a feature seen n times reaches z: a curve of equal z in a competency plot.
+    """The label share at which a feature that occurs n times reaches z: a line of equal z in a competency plot.
 
     Notes
     -----
@@ -385,7 +391,7 @@ def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
 
 
 def ngrams_of(tokens: Words, side: str, n: int) -> Features:
-    """Which unigrams (n = 1) or bigrams (n = 2) each text has; they are named after the side.
+    """The unigrams (n = 1) or bigrams (n = 2) of each text, named after the side.
 
     A bigram's code, first * W + second, sorts as its words do.
     """
@@ -401,7 +407,7 @@ def ngrams_of(tokens: Words, side: str, n: int) -> Features:
         names = words[found // width] + " " + names
     texts = len(tokens.offsets) - 1
     matrix = sparse.csr_array((np.ones(len(rows), np.uint8), (rows, columns)), shape=(texts, len(found)))
-    matrix.data[:] = 1  # a word that a text repeats has been summed up
+    matrix.data[:] = 1  # repeated words of a text were summed
     return Features(matrix, names)
 
 
@@ -424,7 +430,7 @@ def _shape_block(premise: Words, hypothesis: Words) -> Features:
 
 
 def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
-    """The matrix in a form where every stored entry is one firing feature; copied only when it must change."""
+    """Convert the matrix so that every stored entry is a feature that fires; copy it only if it has to change."""
     present = sparse.csr_array(matrix)
     if not present.has_canonical_format:
         present = present.copy()
@@ -435,11 +441,11 @@ def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
 # ---------------------------------------------------------------- shards
 
 
-SIZE = 250_000  # pairs of a shard: about 1 GB while it is worked on
+SIZE = 250_000  # pairs in a shard: about 1 GB while it is processed
 
 
 def features_in_shards(premises: Sequence[str], hypotheses: Sequence[str], *, size: int = SIZE) -> Features:
-    """What `features` gives, columns in the order in which the shards bring them."""
+    """The same as `features`, with the columns in the order in which the shards produce them."""
     pairs = check_pairs(premises, hypotheses)
     vocabulary, parts = pa.array([], pa.large_string()), []
     for start in range(0, max(pairs, 1), size):
@@ -458,20 +464,20 @@ def features_in_shards(premises: Sequence[str], hypotheses: Sequence[str], *, si
 # ---------------------------------------------------------------- ranking
 
 
-SPARE = 8  # the pool of a label is made SPARE x k features large and shrunk when it has grown SPARE times larger
+SPARE = 8  # a label's pool starts with SPARE x k features and is cut back when it has grown SPARE times larger
 
 
 class Ranking:
-    """The k features with the highest z for each label, exact, on counts to which `add` adds.
+    """The k features with the highest z for each label, exact, on counts that `add` updates.
 
-    Features are compared by `z_order`, so ties of z are exact. Adding touches few features, so only these
-    are ordered anew. For each label a *pool* holds every feature that reaches its floor; the k best are sought there. A
-    pool that falls below k is made anew from all features.
+    Features are compared by `z_order`, so ties of z are exact. An update changes few features, and only these are
+    ordered again. For each label a *pool* holds every feature that reaches its floor, and the k best are taken from it.
+    A pool that falls below k is rebuilt from all features.
 
     Attributes
     ----------
     counts
-        (V, C) by label to start from; the array is taken over
+        initial counts (V, C) by label; the array is reused, not copied
     names
         (V,) strings that break ties, or None
     """
@@ -503,7 +509,7 @@ class Ranking:
                 self._fill(label, pool)
 
     def best(self) -> list[NDArray[np.int64]]:
-        """For each label the columns of its k best features, best first; fewer where fewer have been seen."""
+        """The columns of the k best features of each label, best first; fewer than k if fewer have been seen."""
         pools = zip(self.order, self.pools, strict=True)
         return [best_columns(order, self.n, self.names, pool, self.k) for order, pool in pools]
 
@@ -513,7 +519,7 @@ class Ranking:
         return order
 
     def _fill(self, label: int, candidates: NDArray) -> None:
-        """Make the pool of what ranks no lower than the (SPARE k)-th of the candidates; ties with it come in too."""
+        """Fill the pool with the candidates that rank no lower than the (SPARE k)-th, ties with it included."""
         order, size = self.order[label], SPARE * self.k
         ranked = candidates[order[candidates] > -np.inf]
         self.floor[label] = np.partition(order[ranked], -size)[-size] if len(ranked) > size else -np.inf
@@ -528,10 +534,10 @@ OFTEN = 20  # pairs that have a feature
 
 
 def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> NDArray[np.int64]:
-    """The labels (N,) shuffled among the pairs of one group, and among all pairs that are alone in theirs.
+    """Shuffle the labels (N,) within each group; examples that are alone in their group are shuffled among themselves.
 
-    With premises as `groups` (N,) this cuts every tie between a text and its label and keeps the design of the corpus,
-    in which one premise has a hypothesis of each label.
+    With premises as `groups` (N,) this removes every association between a text and its label and keeps the design of
+    the corpus, in which one premise has a hypothesis of each label.
     """
     labels = np.asarray(labels)
     group = pd.factorize(np.asarray(groups))[0]
@@ -542,20 +548,3 @@ def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> N
     shuffled = np.empty_like(labels)
     shuffled[before] = labels[after]
     return shuffled
-
-
-def family_rank(order: NDArray, n: NDArray, names: NDArray, family: NDArray) -> int:
-    """The place of the best feature of a family among the features that are not of it, 1 is first.
-
-    order (V,): `z_order` of one label; n (V,), names (V,); family (V,) bool, such as the six nested features of lexical
-    overlap, which in a list of the highest z would take six places. Of equal z the more frequent feature comes first,
-    then the name. Where no pair has a feature of the family, the place after the last.
-    """
-    others, own = (np.flatnonzero(side & (n > 0)) for side in (~family, family))
-    best = best_columns(order, n, names, own, 1)
-    if not len(best):
-        return len(others) + 1
-    (best,) = best
-    level = others[order[others] == order[best]]
-    ties = (n[level] > n[best]) | ((n[level] == n[best]) & (names[level].astype(str) < names[best]))
-    return 1 + int((order[others] > order[best]).sum() + ties.sum())

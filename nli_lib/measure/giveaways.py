@@ -1,18 +1,18 @@
-"""What gives a label away without the pair being understood: half of the input, a bias head, single words.
+"""Clues to a label that need no understanding of the pair: one half of the input, a bias head, single words.
 
 A linear model of the n-grams of the hypothesis (or the premise) alone needs no network: hashed uni- and bigrams and
-multinomial logistic regression, deterministic for a seed. The label leaks where such a model is right more often than
-chance, which is one over the number of classes where the labels are balanced (`balanced_sample`). `bias_evidence` says
-what a bias head says of the labels, in nats, and so whether what it adds to a product of experts is neutral.
-`flagged_words` goes back from the features that a pair holds to the words of its two texts.
+multinomial logistic regression, deterministic for a seed. The label leaks if such a model is right more often than
+chance, which is one over the number of classes if the labels are balanced (`balanced_sample`). `bias_evidence` measures
+how much a bias head knows about the labels, in nats, and so whether its part in a product of experts is neutral.
+`flagged_words` maps the features of a pair back to the words of its two texts.
 
-A linear model of both texts, of the words of the hypothesis and how they meet the premise::
+A linear model of both texts, of the words of the hypothesis and their overlap with the premise::
 
     features = pair_ngrams(corpus.premise, corpus.hypothesis)           # sparse (N, F)
     probabilities = out_of_fold(features, corpus.labels, fold)          # (N, C), each by a model that never saw the row
 
-100,000 pairs take minutes on two cores and need neither torch nor an encoder. Such a model knows less than a trained
-one; `benchmarks/suspects.py` measures what the list of suspects loses by it.
+100,000 pairs take minutes on two cores, without torch or an encoder. Such a model knows less than a trained encoder;
+`benchmarks/suspects.py` measures how much worse its list of suspects is.
 
 Notes
 -----
@@ -58,15 +58,15 @@ from nli_lib.measure.features import (
 # ---------------------------------------------------------------- partial input
 
 
-BUCKETS = 2**18  # some collisions among the million n-grams of a large corpus, memory known beforehand
+BUCKETS = 2**18  # few collisions among the million n-grams of a large corpus, and memory known in advance
 PENALTY = 3.0  # scikit-learn's C; 1 to 10 give the same accuracy within half a point
-PASSES = 20  # over the texts, then stop: more of them fit the training texts, not the held-out ones
+PASSES = 20  # over the texts, then stop: more passes only overfit
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _plain(text: str) -> str:
-    """Words are as in `measure.features`, of texts that `spaced` has seen: lower case, no ASCII punctuation, split on
-    white space."""
+    """Prepare a text that went through `spaced`, so that its words are as in `measure.features`: lower case, no ASCII
+    punctuation, split on white space."""
     return text.lower().translate(_NO_PUNCTUATION)
 
 
@@ -92,7 +92,8 @@ def partial_input_predictions(
 
     Notes
     -----
-    Shapes: N texts, labels (N,); `tests` names its sets. `n_classes` is by default the number of labels that occur.
+    Shapes: N texts, labels (N,); `tests` maps names to test sets. `n_classes` is by default the number of labels that
+    occur.
     """
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
@@ -111,13 +112,13 @@ def cross_fitted(
     groups: ArrayLike | None = None,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Probability of each label for each text, from a model fitted without that text's fold (`draw_folds`), (N, C),
+    """Probability of each label for each text, (N, C), from a model fitted without that text's fold (`draw_folds`);
     rows sum to 1."""
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
     fold = draw_folds(gold, folds=folds, groups=groups, seed=seed)
     matrix, probabilities = _ngrams(texts), np.zeros((len(gold), n_classes))
-    matrix = matrix[:, np.unique(matrix.indices)]  # the solver goes over every column, used or not, in every pass
+    matrix = matrix[:, np.unique(matrix.indices)]  # the solver visits every column, used or not, in every pass
     for number in range(folds):
         train, held_out = fold != number, fold == number
         probabilities[held_out] = _fit_predict(matrix[train], gold[train], matrix[held_out], n_classes, seed)
@@ -125,11 +126,11 @@ def cross_fitted(
 
 
 def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.ndarray]:
-    """Features (N + M, V) and labels of a corpus's N pairs and, after them, M sampled ones: those of
+    """Features (N + M, V) and labels of a corpus's N pairs followed by M sampled ones: those of
     `measure.features.features` and a hypothesis-only prediction.
 
-    The prediction is that of n-grams, cross-fitted for the corpus's own pairs; for sampled ones it is that of a model
-    of all of the corpus's pairs, which has seen none of them.
+    The prediction comes from n-grams: cross-fitted for the pairs of the corpus; for sampled pairs, from a model of all
+    pairs of the corpus, which has seen no sampled one.
     """
     classes, gold, texts = len(corpus.classes), corpus.labels, corpus.hypothesis
     own = cross_fitted(texts, gold, n_classes=classes, groups=corpus.premise)
@@ -145,10 +146,10 @@ def joint_features(corpus: Corpus, pairs: pd.DataFrame) -> tuple[Features, np.nd
 def draw_folds(
     labels: NDArray[np.int64], *, folds: int = 5, groups: ArrayLike | None = None, seed: int = 0
 ) -> NDArray[np.int64]:
-    """The fold of each text, (N,) from 0 to folds - 1, drawn with the seed.
+    """Draw the fold of each text, (N,) from 0 to folds - 1, with the seed.
 
-    Folds keep the label shares, or, with `groups`, split no group and draw the groups at random, so that label shares
-    are kept on average. Raises `ValueError` where a label that occurs has fewer texts than there are folds.
+    Folds keep the label shares or, with `groups`, split no group and draw the groups at random, so that label shares
+    are kept on average. Raises `ValueError` if a label that occurs has fewer texts than there are folds.
     """
     occur, counts = np.unique(labels, return_counts=True)
     if not 2 <= folds <= counts.min():
@@ -171,7 +172,7 @@ def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: in
 
 
 def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: int) -> NDArray[np.float64]:
-    """Probabilities (M, C) of the test rows; a label that was not seen in fitting has probability 0."""
+    """Probabilities (M, C) of the test rows; a label absent from the training rows has probability 0."""
     probabilities, seen = np.zeros((test.shape[0], n_classes)), np.unique(labels)
     if matrix.shape[1] == 0:  # texts without a word
         return probabilities + np.bincount(labels, minlength=n_classes) / len(labels)
@@ -190,20 +191,22 @@ def _fit_predict(matrix, labels: NDArray[np.int64], test, n_classes: int, seed: 
 
 
 def bias_evidence(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """What a prediction b of N examples says, beyond the label frequencies, and how much it says at all; nats.
+    """The information that a prediction b of N examples carries beyond the label frequencies, and its strength; in
+    nats.
 
     logits (N, C) of the bias head, labels (N,).
 
     evidence
-        mean log b(label) minus that of b's own mean prediction: above 0, b knows something of these labels; at or below
-        0 nothing. At most log C
+        mean log b(label) minus mean log m(label), m the mean prediction of b: above 0, b knows something about these
+        labels; at or below 0, nothing. At most log C
     moves
-        mean Kullback-Leibler divergence of b from its mean prediction, 0 and up: how far b moves from example to
-        example, whether it is right or not
+        mean Kullback-Leibler divergence of b from its mean prediction, 0 and up: how much b varies between examples,
+        right or wrong
     leans
-        that of the mean prediction from the uniform one: a standing preference for some labels
+        Kullback-Leibler divergence of the mean prediction from the uniform one, 0 and up: a constant preference for
+        some labels
 
-    A control is neutral where all three are 0. In the product b is raised to beta, so that all count beta times.
+    A neutral control has 0 in all three. In the product b is raised to beta, so all three count beta times.
     """
     given = np.asarray(logits, dtype=float)
     gold = check_scored(given, labels, epochs=False)[1]
@@ -220,9 +223,9 @@ def bias_evidence(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 
 
 class Flagged(NamedTuple):
-    """Words that contribute to features: `premise` and `hypothesis` hold a boolean for each word of all those texts end
-    to end, as `measure.features.tokenize` has them; `whole` (N,), pairs with a feature that is no n-gram, and so
-    concerns every token of the hypothesis."""
+    """Words that contribute to features: `premise` and `hypothesis` hold a boolean for each word of all those texts,
+    concatenated, as split by `measure.features.tokenize`; `whole` (N,) marks pairs with a feature that is no n-gram and
+    so concerns every token of the hypothesis."""
 
     premise: NDArray[np.bool_]
     hypothesis: NDArray[np.bool_]
@@ -232,10 +235,11 @@ class Flagged(NamedTuple):
 def flagged_words(
     premises: Sequence[str], hypotheses: Sequence[str], fires: sparse.sparray, names: ArrayLike
 ) -> Flagged:
-    """The words of N pairs that contribute to the features that `fires` (N, V) says, with their names (V,).
+    """Flag the words of N pairs that contribute to their features: `fires` (N, V) says which pair has which, `names`
+    (V,) names them.
 
-    An n-gram flags each of its occurrences on its side, and every other feature (length, overlap, a prediction) the
-    whole hypothesis: see `Flagged`. Features that a pair does not hold flag nothing in it.
+    An n-gram flags each of its occurrences on its side, and every other feature (length, overlap, a prediction) flags
+    the whole hypothesis: see `Flagged`. Features that a pair does not have flag nothing in it.
 
     References
     ----------
@@ -247,7 +251,7 @@ def flagged_words(
     if fires.shape != (count, len(names)):
         raise ValueError(f"fires has shape {fires.shape} for {count} pairs and {len(names)} features")
     side, width = side_of(names), len(vocabulary) + 1
-    # the numbers of each n-gram's words, (V, 2); the second is -1 for a single word, both for no n-gram
+    # word numbers of each n-gram, (V, 2); the second is -1 for a single word, both for no n-gram
     bare = pd.Series(names, dtype=object).str.replace(r"@(premise|hypothesis)$", "", regex=True)
     parts = bare.str.split(" ", n=1, expand=True).reindex(columns=[0, 1])
     ids = [pc.index_in(pa.array(parts[at], pa.large_string(), from_pandas=True), vocabulary) for at in (0, 1)]
@@ -272,25 +276,25 @@ def flagged_words(
 # ---------------------------------------------------------------- pair ngrams
 
 
-SHARES = (0.01, 0.2, 0.35, 0.5, 0.65, 0.8, 0.99)  # of the hypothesis' words that the premise has: limits of the bins
-LONGEST = 20  # words from which on hypotheses count as equally long
+SHARES = (0.01, 0.2, 0.35, 0.5, 0.65, 0.8, 0.99)  # limits of bins: share of the hypothesis' words in the premise
+LONGEST = 20  # hypotheses with at least this many words count as equally long
 # scikit-learn's C; .03 to .3 give SNLI dev an accuracy of .644 to .664 and the same average precision
 PAIR_PENALTY = 0.1
-PAIR_PASSES = 60  # of the solver, then stop: more of them fit what is trained on, and not what is scored
-RARE = 2  # pairs that a word must occur in on one side: what occurs once cannot be learnt and scored
+PAIR_PASSES = 60  # of the solver, then stop: more passes only overfit
+RARE = 2  # smallest number of pairs with a word on one side: a word that occurs once cannot be both learnt and scored
 
 
 def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.csr_array:
-    """Which of F features each pair has, sparse (N, F) of 0 and 1.
+    """Features of each pair as a sparse matrix (N, F) of 0 and 1.
 
-    The features of a pair are the words and pairs of adjacent words of its hypothesis; the words that the hypothesis
-    has and the premise lacks; those that the premise has and the hypothesis lacks; which part of the hypothesis' words
-    the premise has, in the bins of `SHARES`; and the number of words of the hypothesis, up to `LONGEST`. Words are
-    those of `tokenize`. What occurs in fewer than `RARE` pairs is left out.
+    They are the words and bigrams of its hypothesis; the words of the hypothesis that are not in the premise; the words
+    of the premise that are not in the hypothesis; the share of the hypothesis' words that the premise has, in the bins
+    of `SHARES`; and the number of words of the hypothesis, up to `LONGEST`. Words are as in `tokenize`. Features of
+    fewer than `RARE` pairs are left out.
 
     References
     ----------
-    Ours. Chosen on SNLI dev, see LOG.md: every word of the premise with every word of the hypothesis on top took ten
+    Ours. Chosen on SNLI dev, see LOG.md: combining every word of the premise with every word of the hypothesis took ten
     times as long and found no more.
     """
     premise, hypothesis = tokenize_pairs(premises, hypotheses)
@@ -313,14 +317,14 @@ def out_of_fold(
     *,
     say: Callable[[str], None] | None = None,
 ) -> NDArray[np.float64]:
-    """Probability of each label by a model that was not trained on the row, (N, C); rows add up to 1.
+    """Probability of each label by a model that was not trained on the row, (N, C); rows sum to 1.
 
     Notes
     -----
     Shapes: features (N, F), of 0 and 1 or vectors of unit length; labels (N,) from 0 to C - 1; fold (N,) as
-    `select.selection.folds` draws them. One multinomial logistic regression a fold, with an L2 penalty of weight 1 /
-    `PAIR_PENALTY`; `say` is told of each fold, with the time that is left. C is the highest label that occurs, plus 1:
-    classes after it have no column. Deterministic.
+    `select.selection.folds` draws them. One multinomial logistic regression for each fold, with an L2 penalty of weight
+    1 / `PAIR_PENALTY`; `say` is called after each fold, with the remaining time. C is the highest label that occurs,
+    plus 1: later classes have no column. Deterministic.
     """
     fold = np.asarray(fold)
     gold = check_labels(labels, features.shape[0])
@@ -329,7 +333,7 @@ def out_of_fold(
     for done, number in enumerate(numbers, 1):
         here = fold == number
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it stops after PAIR_PASSES
+            warnings.simplefilter("ignore", ConvergenceWarning)  # stopping after PAIR_PASSES is intended
             model = LogisticRegression(C=PAIR_PENALTY, max_iter=PAIR_PASSES).fit(features[~here], gold[~here])
         probabilities[np.ix_(here, model.classes_)] = model.predict_proba(features[here])
         if say:

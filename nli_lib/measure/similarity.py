@@ -1,20 +1,16 @@
-"""How alike texts, sets of texts and data sets are.
+"""Similarity of texts, of sets of texts and of data sets.
 
 Two texts: `similarity` of sentence embeddings, `shared_words`. A set of texts: `self_bleu`, how much each repeats the
-others. Two data sets: `otdd`, their optimal transport distance. Examples: `neighbours`, the nearest of the same label,
-and `random_companions`, their control::
+others. Two data sets: `otdd`, their optimal transport distance. Examples: `neighbours`, the nearest with the same
+label, and `random_companions`, their control::
 
     self_bleu(words(texts))                                            # (N,)
     otdd(vectors, labels, others, other_labels, regularisation=0.1)    # a number
 
-Neighbours are exact. A matrix product in single precision leaves a few candidates, whose cosines are computed again in
-double precision, so that ties are found and broken alike on every machine.
+Neighbours are exact. A matrix product in single precision selects a few candidates, and their cosines are computed
+again in double precision, so that ties are found and broken in the same way on every machine.
 
-Transport is exact by POT, or regularised by Sinkhorn's algorithm, solved on its dual side. An error of the potentials
-enters the dual value squared, so that the steps can be taken in single precision and only the last in double. POT's
-own solver in the logarithmic domain takes two exponentials of every cost in each step. Here the kernel is computed once
-and again when the scalings leave the range of numbers (Schmitzer, 2019); steps are over-relaxed by the factor that the
-observed rate of convergence calls for (Lehmann et al., 2022).
+Transport, exact or regularised, is computed by POT.
 """
 
 from collections.abc import Sequence
@@ -38,11 +34,10 @@ def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str
     Shapes: two sequences of N strings -> (N,).
 
     Formula: ``(u . v) / (|u| |v|)``, u and v the embeddings of the two sentences by the same encoder. Every distinct
-    sentence is encoded once, in batches of sentences of like length. `model` is an offline name, a local folder or a
-    hub id.
+    sentence is encoded once, in batches of similar length. `model` is an offline name, a local folder or a hub id.
 
     *Departures*: the paper does not name its encoder; "minilm" is all-MiniLM-L6-v2, whose training data include SNLI
-    and MultiNLI pairs, so name the encoder beside the figure.
+    and MultiNLI pairs, so name the encoder in the figure.
 
     References
     ----------
@@ -66,16 +61,16 @@ def similarity(premises: Sequence[str], hypotheses: Sequence[str], *, model: str
 
 
 def time_under_way(started: np.ndarray, seconds: np.ndarray) -> float:
-    """Seconds in which at least one request was under way: how long somebody waited for answers.
+    """Seconds during which at least one request was in progress: the time spent waiting for answers.
 
-    What overlaps counts once, however many requests were sent at a time, and a pause between two runs does not count.
+    Overlapping requests count once, and a pause between two runs does not count.
 
     Parameters
     ----------
     started
         (N,) datetime64, when each request was sent, in any order
     seconds
-        (N,) float, how long each took
+        (N,) float, duration of each request
     """
     if not len(started):
         return 0.0
@@ -92,11 +87,11 @@ def time_under_way(started: np.ndarray, seconds: np.ndarray) -> float:
 def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     """Jaccard index of the word sets of two texts, 0 (no word in common) to 1 (the same words); 0 where both are empty.
 
-    texts (N,); one, other: positions of the two texts, of any shape that fits, which is the shape of the answer.
+    texts (N,); one, other: positions of the two texts, arrays of compatible shapes, which give the shape of the result.
 
     Notes
     -----
-    Formula: ``|A and B| / |A or B|``. Words are those of `measure.features`, a word once a text.
+    Formula: ``|A and B| / |A or B|``. Words are as in `measure.features`, each counted once in a text.
     """
     one, other = np.broadcast_arrays(one, other)
     table = (tokenize(texts).counts() > 0).astype(np.int64)
@@ -110,7 +105,7 @@ def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDAr
 
 
 ORDER = 3  # Texygen's
-EPSILON = 0.1  # NLTK's smoothing method 1: the count that takes the place of no match
+EPSILON = 0.1  # NLTK's smoothing method 1: the count used if nothing matches
 Inner = Literal["gaussian", "exact"]
 
 
@@ -120,7 +115,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     Notes
     -----
     *Departures*: Texygen calls `word_tokenize`, which first splits a text into sentences with a trained model that has
-    to be downloaded. Here a text is one sentence, so that only its last full stop stands alone. Of texts written
+    to be downloaded. Here a text is one sentence, so only its last full stop is a separate token. In texts written
     without blanks every character is a word.
     """
     with packages("words as NLTK counts them"):
@@ -144,15 +139,15 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     compare sets of equal size only.
 
     Formula: b exp(mean over n = 1..order of log p_n). p_n is the share of the sentence's n-grams that occur in the
-    references, each counted at most as often as in the one reference that has it most often; where none occurs, .1
-    stands for the count. b is 1 for a sentence longer than the reference nearest to it in length (of two equally near,
-    the shorter), else exp(1 - r / c). A sentence that shares no word with any other has 0; where there is no word, p_n
+    references, each counted at most as often as in the reference that has it most often; if none occurs, .1 replaces
+    the count. b is 1 for a sentence longer than the reference nearest to it in length (of two equally near, the
+    shorter), else exp(1 - r / c). A sentence that shares no word with any other has 0; where there is no word, p_n
     counts one n-gram that does not occur. The same values as NLTK's `sentence_bleu` with smoothing method 1 and uniform
     weights, in time proportional to the number of words instead of the square of the number of sentences.
 
     *Departures*: DISCO states neither order nor sample; Texygen's order is 3. Texygen's fast path looks at the first
-    500 sentences alone; its slow path has each sentence among its own references, which makes its value 1 whatever the
-    set is. Neither is done here.
+    500 sentences only; its slow path includes each sentence among its references, so its value is always 1. Neither is
+    done here.
 
     References
     ----------
@@ -165,7 +160,7 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     row, start = np.repeat(np.arange(len(lengths)), lengths), np.arange(len(tokens))
     ends, gram, logs = np.cumsum(lengths), np.zeros(len(tokens), np.int64), np.zeros(len(lengths))
     for n in range(1, order + 1):
-        whole = start + n <= ends[row]  # an n-gram is an (n - 1)-gram and the word after it in the same sentence
+        whole = start + n <= ends[row]  # an n-gram is an (n - 1)-gram and the next word of the same sentence
         row, start, gram = row[whole], start[whole], gram[whole]
         gram = np.unique(gram * len(vocabulary) + tokens[start + n - 1], return_inverse=True)[1]
         matched = _clipped(row, gram, len(lengths))
@@ -177,18 +172,19 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
 
 
 def _clipped(row: NDArray, gram: NDArray, sentences: int) -> NDArray[np.int64]:
-    """How many n-grams of each sentence occur in another, (N,); row and gram (G,): every n-gram and its sentence."""
+    """Number of n-grams of each sentence that occur in another, (N,); row and gram (G,): every n-gram and its
+    sentence."""
     if not len(gram):
         return np.zeros(sentences, np.int64)
     keys, counts = np.unique(gram * sentences + row, return_counts=True)
     gram, row = keys // sentences, keys % sentences
-    order = np.lexsort((-counts, gram))  # of each n-gram first the sentence that has it most often
+    order = np.lexsort((-counts, gram))  # for each n-gram, the sentence that has it most often comes first
     gram, row, counts = gram[order], row[order], counts[order]
     first = np.flatnonzero(np.r_[True, gram[1:] != gram[:-1]])
     size = np.diff(np.r_[first, len(gram)])
     second = np.where(size > 1, counts[np.minimum(first + 1, len(gram) - 1)], 0)
     most = np.repeat(counts[first], size)
-    most[first] = second  # the sentence that has most is no reference of its own
+    most[first] = second  # the sentence that has it most often cannot be its own reference
     return np.bincount(row, np.minimum(counts, most), minlength=sentences).astype(np.int64)
 
 
@@ -213,35 +209,35 @@ def otdd(
     inner: Inner = "gaussian",
     debias: bool = True,
 ) -> NDArray[np.float64]:
-    """Optimal transport dataset distance between labelled sets A and B, 0 or more; high = far apart. One value for each
-    ``regularisation``, in its shape.
+    """Optimal transport dataset distance between labelled sets A and B, 0 or more; high = far apart. Returns one value
+    for each ``regularisation``, in the same shape.
 
     Parameters
     ----------
     regularisation
-        in the units of d, that is of half a squared distance between vectors: what it does depends on the embedding. 0
-        is exact optimal transport, by POT
+        in the units of d, half a squared distance between vectors, so its effect depends on the embedding; 0 is exact
+        optimal transport, by POT
     inner
-        how W is computed: from the classes' means and covariances, or exactly
+        method for W: from the classes' means and covariances, or exact
 
     Notes
     -----
     Shapes: vectors (N, D), labels (N,), other (M, D), other_labels (M,): whole numbers, which need not be the same in
-    both sets. The examples of a set weigh the same.
+    both sets. All examples of a set have the same weight.
 
     Formula: min over couplings P of sum P_ij d_ij, ``d_ij = (|x_i - x'_j|^2 + W(y_i, y'_j)) / 2``, where W is the
-    squared Wasserstein distance between the two classes as sets of vectors (`class_distances`), and for a
-    regularisation e > 0 of that plus e KL(P | uniform). With ``debias`` the mean of the values of A with A and of B
-    with B is subtracted, which a regularised value needs to be 0 where A is B.
+    squared Wasserstein distance between the two classes as sets of vectors (`class_distances`), plus e KL(P | uniform)
+    for a regularisation e > 0. With ``debias`` the mean of the values of A with A and of B with B is subtracted, which
+    a regularised value needs to be 0 where A is B.
 
-    *Departures*: DISCO states neither embedding nor settings, so that only an order of values can be compared with its
-    table. Their solver takes a fixed number of steps from a large to the wanted regularisation, here it goes on until
-    it has converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
+    *Departures*: DISCO states neither embedding nor settings, so only the order of values can be compared with its
+    table. Their solver takes a fixed number of steps from a large to the wanted regularisation; ours runs until it has
+    converged. Raises `ValueError` for empty sets, vectors that are not finite or of different widths.
 
     References
     ----------
     Alvarez-Melis and Fusi (2020), as DISCO's Table 1 uses it (D10), with their code's defaults: Gaussian inner
-    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so is done here.
+    distance, p = 2, regularisation .1, debiased. Their code halves both squares, and so does ours.
     """
     vectors, other = _vectors(vectors), _vectors(other)
     labels, other_labels = check_labels(labels, len(vectors)), check_labels(other_labels, len(other))
@@ -265,20 +261,14 @@ def _values(one: tuple, two: tuple, wanted: NDArray, inner: Inner) -> NDArray[np
     cost = cost_matrix(vectors, other)
     cost += between[at[:, None], other_at[None]]
     cost /= 2
-    values, state = np.empty(len(wanted)), None
-    for place in np.argsort(-wanted):  # from smooth to sharp, each from where the last one ended
-        if wanted[place] == 0:
-            values[place] = exact_cost(cost)
-        else:
-            values[place], state = sinkhorn(cost, wanted[place], start=state, symmetric=one is two)
-    return values
+    return np.array([sinkhorn(cost, each) if each else exact_cost(cost) for each in wanted])
 
 
 def class_distances(
     vectors: ArrayLike, labels: ArrayLike, other: ArrayLike, other_labels: ArrayLike, *, inner: Inner = "gaussian"
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Squared 2-Wasserstein distances between the classes of two sets, (C, K), and the class of each example, as its
-    row (N,) and column (M,).
+    """Squared 2-Wasserstein distances between the classes of two sets, (C, K), and each example's class, as row (N,) or
+    column (M,).
 
     gaussian
         ``|m - m'|^2 + tr S + tr S' - 2 tr (S^1/2 S' S^1/2)^1/2``, means and covariances (over N, not N - 1) of two
@@ -287,7 +277,7 @@ def class_distances(
         of the classes as sets of points, by POT
 
     The trace of the root is the sum of the singular values of X X'^T / sqrt(n n'), X the centred vectors of a class, so
-    that no matrix root is taken; for classes of more than D examples X is replaced by a D x D factor of its covariance.
+    no matrix root is needed; for classes of more than D examples a D x D factor of the covariance replaces X.
     """
     vectors, other = _vectors(vectors), _vectors(other)
     (classes, at), (others, other_at) = (np.unique(each, return_inverse=True) for each in (labels, other_labels))
@@ -327,18 +317,18 @@ def _vectors(vectors: ArrayLike) -> NDArray[np.float64]:
 # ---------------------------------------------------------------- neighbours
 
 
-PLACES = 9  # decimals of a cosine; what agrees in them is equally near, which takes double precision
+PLACES = 9  # decimals of a cosine; neighbours that agree in them are equally near, which needs double precision
 BLOCK = 2**25  # cosines held in memory at once
-SINGLE = 2.0**-24  # of a number in single precision: half the distance to the next
+SINGLE = 2.0**-24  # rounding error in single precision: half the distance to the next number
 
 
 def neighbours(
     vectors: ArrayLike, labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, cap: int | None = None
 ) -> NDArray[np.int64]:
-    """Positions of the k nearest neighbours of each seed among the examples of its label, (S, k), the nearest first.
+    """Positions of the k nearest neighbours of each seed among the examples with its label, (S, k), nearest first.
 
-    A seed is not its own neighbour; an exact duplicate of it is, at a cosine of 1. Of neighbours that are equally near,
-    to `PLACES` decimals, the earlier comes first. Where there are fewer than k, the rest is -1.
+    A seed is not its own neighbour, but an exact duplicate is, at a cosine of 1. Of neighbours that are equally near,
+    to `PLACES` decimals, the earlier comes first. If there are fewer than k, the rest is -1.
 
     Parameters
     ----------
@@ -347,12 +337,12 @@ def neighbours(
     labels
         (N,); seeds: positions (S,)
     cap
-        how many of the nearest examples of *all* labels are looked at, the seed among them; None looks at all
+        number of nearest examples of *all* labels that are considered, the seed included; None considers all
 
     Notes
     -----
-    *Departures*: the paper's code looks at the 15 nearest of all labels, drops those of another label and with them the
-    seeds that are left with fewer than four, which the paper does not say: ``cap=15``.
+    *Departures*: the paper's code takes the 15 nearest of all labels, drops those with another label, and then drops
+    seeds with fewer than four left, which the paper does not say: ``cap=15``.
 
     References
     ----------
@@ -384,16 +374,17 @@ def neighbours(
             row, member = row[order], member[order]
             member = member[np.arange(len(row)) - np.searchsorted(row, row) < taken].reshape(len(part), taken)
             keep = (member != own[:, None]) & (labels[member] == label)
-            order = np.argsort(~keep, axis=1, kind="stable")  # what is kept first, in its order
+            order = np.argsort(~keep, axis=1, kind="stable")  # neighbours that are kept come first, in their order
             kept = np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(member, order, 1), -1)[:, :k]
             found[part, : kept.shape[1]] = kept
     return found
 
 
 def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: int = 0) -> NDArray[np.int64]:
-    """The control of `neighbours`: k random examples of each seed's label, (S, k), drawn with replacement.
+    """The control of `neighbours`: k random examples with each seed's label, (S, k), drawn with replacement.
 
-    labels (N,); seeds: positions (S,). A seed is not its own companion; where no other has its label, the row is -1.
+    labels (N,); seeds: positions (S,). A seed is not its own companion; if no other example has its label, the row is
+    -1.
     """
     labels, seeds = np.asarray(labels), np.asarray(seeds, dtype=np.int64)
     random, found = np.random.default_rng(seed), np.full((len(seeds), k), -1, dtype=np.int64)
@@ -401,17 +392,17 @@ def random_companions(labels: ArrayLike, seeds: ArrayLike, *, k: int = 4, seed: 
         asked, members = np.flatnonzero(labels[seeds] == label), np.flatnonzero(labels == label)
         if len(members) > 1:
             place = random.integers(len(members) - 1, size=(len(asked), k))
-            place += place >= np.searchsorted(members, seeds[asked])[:, None]  # the seed's own place is skipped
+            place += place >= np.searchsorted(members, seeds[asked])[:, None]  # skip the seed itself
             found[asked] = members[place]
     return found
 
 
 def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, NDArray]:
-    """Rows and columns of a matrix in single precision that can be among the `taken` largest of their row.
+    """Rows and columns of the entries, in single precision, that can be among the `taken` largest of their row.
 
-    Each of the `taken` blocks of columns with the largest values holds one value at least that is no smaller than the
-    last of them, so nothing below that can be looked for, but for the `error` of rounding. That costs a fraction of a
-    partial sort of the row.
+    Each of the `taken` blocks of columns with the largest maxima holds a value at least as large as the smallest of
+    these maxima, so no entry below that, minus the rounding `error`, can be among the `taken` largest. This costs a
+    fraction of a partial sort of the row.
     """
     width = cosines.shape[1]
     largest = np.maximum.reduceat(cosines, np.arange(0, width, max(1, width // (20 * taken))), axis=1)
@@ -422,15 +413,9 @@ def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, ND
 # ---------------------------------------------------------------- transport
 
 
-TOLERANCE = (
-    1e-5  # sum of the absolute errors of the marginals; single precision reaches 3e-6, the dual value squares it
-)
+TOLERANCE = 1e-5  # largest error of the marginals, as POT measures it; the dual value has its square
 STEPS = 20_000
-LARGEST = 40.0  # logarithm of a scaling from which on it goes into the potentials; single precision ends at 88
-WATCHED = 10  # steps between two looks at the error
-ROWS = 256  # of the cost that are taken at once in double precision
-
-State = tuple[NDArray[np.float64], NDArray[np.float64]]  # potentials (N,), (M,)
+SHARP = 500.0  # largest ratio of cost and regularisation at which POT can do without logarithms, which are far slower
 
 
 def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
@@ -442,13 +427,14 @@ def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
 
 
 def unit(vectors: NDArray) -> NDArray[np.float64]:
-    """The vectors (N, D) at length 1; a zero vector stays."""
+    """Scale the vectors (N, D) to length 1; a zero vector stays zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors, dtype=np.float64) / np.where(length > 0, length, 1)
 
 
 def exact_cost(cost: NDArray) -> float:
-    """The least cost of moving N equally heavy points to M equally heavy ones, cost (N, M). POT's network simplex."""
+    """The least cost of moving N points of equal weight to M points of equal weight, cost (N, M), by POT's network
+    simplex."""
     with packages("exact distances of data sets"):
         import ot
 
@@ -456,103 +442,30 @@ def exact_cost(cost: NDArray) -> float:
     return float(ot.emd2(*weights, cost, numItermax=10_000_000))
 
 
-def sinkhorn(
-    cost: NDArray, regularisation: float, *, start: State | None = None, symmetric: bool = False
-) -> tuple[float, State]:
-    """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, and the potentials.
-
-    The value is that of the dual at potentials of which one is exact for the other: never above the optimum, and below
-    it by the square of the potentials' error. Raises `UserError` after `STEPS` steps.
+def sinkhorn(cost: NDArray, regularisation: float) -> float:
+    """The minimum of <P, cost> + e KL(P | uniform) over couplings P of points of equal weight, by POT.
 
     Parameters
     ----------
     cost
         (N, M); regularisation e > 0, in its units
-    start
-        potentials of a larger regularisation, or of a similar cost; without them the regularisation comes down from the
-        largest cost by halves
-    symmetric
-        whether cost is that of a set with itself: then one potential is enough, and a few steps
+
+    Raises
+    ------
+    UserError
+        If `STEPS` steps are not enough.
     """
-    f, g = (np.array(each) for each in start) if start else (np.zeros(size) for size in cost.shape)
-    narrow = cost.astype(np.float32)
-    levels, level = [regularisation], regularisation
-    while start is None and level < cost.max():
-        level *= 2
-        levels.insert(0, level)
-    for level in levels:
-        f, g = _steps(narrow, level, f, g, symmetric, last=level == regularisation)
-    f = _exact_potential(cost, g, regularisation)
-    return float(f.mean() + g.mean()), (f, g)
+    with packages("distances of data sets"):
+        import ot
 
-
-def _steps(cost: NDArray, level: float, f: NDArray, g: NDArray, symmetric: bool, *, last: bool) -> State:
-    """Potentials at one regularisation, from those given; for all but the last a few steps are enough."""
-    (n, m), relax, errors = cost.shape, 1.0, []
-    kernel, log_u, log_v = _kernel(cost, level, f, g), np.zeros(n), np.zeros(m)
-    for step in range(1, (STEPS if last else WATCHED) + 1):
-        row = kernel @ np.exp(log_v).astype(np.float32)  # (N,) times exp(log_u) / (N M): the marginal, 1 / N
-        with np.errstate(divide="ignore"):
-            gap = np.log(m) - np.log(row) - log_u
-        if symmetric:
-            log_u = log_u + gap / 2
-            log_v = log_u
-        else:
-            log_u = log_u + relax * gap
-            column = np.exp(log_u).astype(np.float32) @ kernel
-            with np.errstate(divide="ignore"):
-                log_v = log_v + relax * (np.log(n) - np.log(column) - log_v)
-        finite = np.isfinite(log_u).all() and np.isfinite(log_v).all()
-        if not finite:  # a row of the kernel vanished: one step in the logarithmic domain puts it right
-            f = _exact_potential(cost, g, level)
-            g = f if symmetric else _exact_potential(cost.T, f, level)
-        if not finite or max(np.abs(log_u).max(), np.abs(log_v).max()) > LARGEST:
-            if finite:
-                f, g = f + level * log_u, g + level * log_v
-            kernel, log_u, log_v, relax, errors = _kernel(cost, level, f, g), np.zeros(n), np.zeros(m), 1.0, []
-            continue
-        if step % WATCHED == 0:
-            errors.append(float(np.abs(np.expm1(gap)).mean()))
-            if errors[-1] < TOLERANCE:
-                break
-            relax = _relaxation(errors, relax, symmetric)
-    else:
-        if last:
-            raise UserError(
-                f"transport has not converged in {STEPS:,} steps at regularisation {level:g}, for costs up to "
-                f"{cost.max():g} (error {errors[-1] if errors else np.inf:.1e}): take a larger one, or 0 for the exact "
-                "value"
-            )
-    return f + level * log_u, g + level * log_v
-
-
-def _relaxation(errors: list[float], relax: float, symmetric: bool) -> float:
-    """The over-relaxation that the plain steps' rate calls for; back to 1 where the error has grown."""
-    if symmetric or len(errors) < 3:
-        return 1.0
-    if errors[-1] > errors[-2]:
-        errors.clear()
-        return 1.0
-    if relax > 1:
-        return relax
-    rate = min((errors[-1] / errors[-2]) ** (1 / WATCHED), 0.9999)  # of one step, both sides: the square of a side's
-    return 2 / (1 + np.sqrt(1 - rate))
-
-
-def _kernel(cost: NDArray, level: float, f: NDArray, g: NDArray) -> NDArray[np.float32]:
-    """exp((f + g - cost) / level), (N, M) in single precision."""
-    kernel = np.subtract(f.astype(np.float32)[:, None], cost)
-    kernel += g.astype(np.float32)[None]
-    kernel *= np.float32(1 / level)
-    np.minimum(kernel, 80, out=kernel)
-    return np.exp(kernel, out=kernel)
-
-
-def _exact_potential(cost: NDArray, g: NDArray, level: float) -> NDArray[np.float64]:
-    """The potential (N,) that fits g (M,): -e log mean exp((g - cost) / e) of each row, in double precision."""
-    found = np.empty(len(cost))
-    for start in range(0, len(cost), ROWS):
-        exponent = (g[None] - cost[start : start + ROWS]) / level
-        top = exponent.max(axis=1)
-        found[start : start + ROWS] = -level * (top + np.log(np.exp(exponent - top[:, None]).mean(axis=1)))
-    return found
+    weights, method = [ot.unif(size) for size in cost.shape], "sinkhorn_log"
+    if cost.max() <= SHARP * regularisation:
+        method = "sinkhorn"
+    how = {"method": method, "stopThr": TOLERANCE, "numItermax": STEPS, "warn": False, "log": True}
+    log = ot.sinkhorn(*weights, cost, regularisation, **how)[1]
+    if not log["err"][-1] <= TOLERANCE:
+        raise UserError(
+            f"transport has not converged in {STEPS:,} steps at regularisation {regularisation:g}, for costs up to "
+            f"{cost.max():g} (error {log['err'][-1]:.1e}): take a larger one, or 0 for the exact value"
+        )
+    return float(regularisation * sum(np.log(log[side] * len(log[side])).mean() for side in "uv"))

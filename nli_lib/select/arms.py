@@ -1,47 +1,48 @@
 """Arms of a comparison at an equal budget: what each intervention makes of one base corpus, and its random twin.
 
-An arm is a training set of exactly so many rows, the *budget*, so that all arms are equal in rows and in updates. It
-has a twin: as many different pairs of the same labels from the same places, drawn at random::
+An arm is a training set with a fixed number of rows, the *budget*, so all arms are equal in rows and in updates. Its
+twin has the same number of different pairs, with the same labels and from the same places, drawn at random::
 
     pool = Pool(candidates, additions={"WANLI": wanli}, choices=chosen, absent=why_not)    # one for each training
     sets, absent = training_sets(pool, budget=3000, share=0.25, seed=0)
     sets["WANLI added", ARM].corpus, sets["WANLI added", TWIN].corpus           # Corpora of 3,000 rows each
-    absent["DISCO added"]                                                       # why an arm is not there, in words
+    absent["DISCO added"]                                                       # why an arm is missing, a sentence
 
-The contract, in terms of the budget B, the share s and a = round(s B):
+The contract, with the budget B, the share s and a = round(s B):
 
 *start*
-    B - a random pairs of the candidates; all that adds or swaps begins with it
+    B - a random pairs of the candidates; every arm that adds or swaps begins with it
 "base"
-    the start; twin: another draw of as many candidates (what two draws of one corpus differ by: no effect)
+    the start; twin: another draw of the same number of candidates (the difference of two draws of one corpus: no
+    effect)
 "more"
-    the start and a other candidates; twin: the start alone, whose rows repeat
+    the start and a other candidates; twin: the start alone, with repeated rows
 "chosen"
-    B of the candidates that ``Pool.choices[arm]`` keeps, or all of them where they are fewer; twin: as many candidates
-    of each label
+    B of the candidates that ``Pool.choices[arm]`` keeps, or all of them if they are fewer; twin: the same number of
+    candidates of each label
 "added"
-    the start and a pairs of ``Pool.additions[source]``; twin: the start and a other candidates of the labels of those
+    the start and a pairs of ``Pool.additions[source]``; twin: the start and a other candidates with their labels
 "swapped"
-    the start with a of its pairs replaced by pairs of the source; twin: by other candidates of those labels
+    the start with a of its pairs replaced by pairs of the source; twin: replaced by other candidates with their labels
 "mixed"
-    the arm chooses among candidates and additions at once (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a kept
-    additions; twin: as many candidates and as many additions of the same labels, not filtered
+    the arm chooses among candidates and additions together (Z-Aug, Par-Z, Seq-Z): B - a kept candidates and a kept
+    additions; twin: the same numbers of candidates and additions with the same labels, not filtered
 "objective"
-    the pairs of "more", trained with another loss; twin: the same pairs with that loss's own control
+    the pairs of "more", trained with another loss; twin: the same pairs with the control of that loss
 
 A set of fewer than B different pairs repeats some of them until it has B rows (`TrainingSet.distinct` counts the
-different ones); its twin does so as often. An arm and its twin draw in the same random order, so that they have in
-common what the arm did not change. Rows are in no order that a training depends on, and equal seeds give equal
-sets. The candidates must hold no pair twice and none of the additions; `candidates_of` draws them so. An arm lacks its
-input where the pool has no such addition or choice: it is left out, and ``Pool.absent`` may say why better than this
-module can, by the name of the arm, of the source, or of what it `needs`.
+different ones), and its twin repeats equally often. An arm and its twin draw in the same random order, so they share
+whatever the arm did not change. The order of rows has no meaning for a training, and equal seeds give equal sets. The
+candidates must contain no pair twice and none of the additions; `candidates_of` draws them so. An arm without its
+addition or choice in the pool is left out. ``Pool.absent`` may give a better reason than this module can, under the
+name of the arm, of the source, or of one of the arm's `needs`.
 
-Nothing here trains. What an arm needs to be trained or scored first stands in `Arm.needs`: "features" (nothing but the
-texts), "dynamics" (logits of every epoch of a model of the pair), "levels" (and of one of the hypothesis alone), "cross
-scores" (logits of models that did not see the pair), "generated" (pairs of a generator). `choices` makes
-``Pool.choices`` of them::
+Nothing is trained here. `Arm.needs` names what has to be trained or scored first: "features" (only the texts),
+"dynamics" (logits of every epoch of a model of the pair), "levels" (and of a model of the hypothesis alone), "cross
+scores" (logits of models that were not trained on the pair), "generated" (pairs from a generator). `choices` turns
+these into ``Pool.choices``::
 
-    made, why = choices(candidates, pair=run.logits, cross=logits)      # arm -> Selection, what is lacking -> reason
+    made, why = choices(candidates, pair=run.logits, cross=logits)      # arm -> Selection, missing -> reason
     Pool(candidates, choices=made, absent=why)
 """
 
@@ -84,20 +85,21 @@ def choices(
     threshold: float = THRESHOLD,
     seed: int = 0,
 ) -> tuple[dict[str, Selection], dict[str, str]]:
-    """`select.arms.Pool.choices` from what has been computed of M candidates, and why others are lacking.
+    """Make `select.arms.Pool.choices` from what has been computed for M candidates; also return the reasons for missing
+    ones.
 
-    The z-filter needs the texts alone. Sources: those of `select.zfilter`, `select.selection`, `measure.consensus`.
+    The z-filter needs only the texts. Sources: see `select.zfilter`, `select.selection` and `measure.consensus`.
 
     Parameters
     ----------
     pair
         (E, M, C) logits of every epoch of a model trained on them: ambiguous third, AUM
     hypothesis
-        (E', M, C) of one trained on their hypotheses: easy, hard
+        (E', M, C) of a model trained on their hypotheses: easy, hard
     cross
-        (M, C) logits of models that did not train on the pair: consensus pruning above the ``threshold``
+        (M, C) logits of models that were not trained on the pair: consensus pruning above the ``threshold``
     generated
-        Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z, whose filter takes the seed
+        Corpus of K pairs that a generator wrote: Z-Aug, Par-Z, Seq-Z; their filter uses the seed
     """
     made: dict[str, Selection] = {}
     absent: dict[str, str] = {}
@@ -137,8 +139,8 @@ def choices(
 ARM, BY_PEOPLE = "arm", "by_people"
 CLASSIFY, PRODUCT, PRODUCT_TWIN = "classify", "product of experts", "product of experts, another hypothesis"
 GENERATED = "G*"  # the source that Z-Aug, Par-Z and Seq-Z choose from
-CANDIDATES = 3  # for each pair of the budget: a third of them, as an ambiguous third, is the budget
-LEAST = 24  # pairs of a budget below which nothing is compared
+CANDIDATES = 3  # for each pair of the budget: a third of the candidates, such as the ambiguous third, is the budget
+LEAST = 24  # smallest budget, in pairs, at which anything is compared
 
 
 @dataclass(frozen=True)
@@ -148,12 +150,12 @@ class Arm:
     Attributes
     ----------
     source
-        key of ``Pool.additions``; chooses: key of ``Pool.choices`` is the arm's name
+        key of ``Pool.additions``; an arm that chooses is found in ``Pool.choices`` by its name
     needs
-        what has to be computed before, in the words of the module
+        inputs that have to be computed first, by the names in the module's docstring
     people
-        whether people wrote or judged what is added: each pair then counts as one human label. Where the addition's
-        table has a boolean column `BY_PEOPLE`, that says it pair by pair instead (originals of DISCO's revisions)
+        True if people wrote or judged the additions: each pair then counts as one human label. A boolean column
+        `BY_PEOPLE` in the addition's table decides it pair by pair instead (originals of DISCO's revisions)
     """
 
     name: str
@@ -170,7 +172,7 @@ ARMS = (
     Arm("Z-Aug", "mixed", GENERATED, "generated"),
     Arm("Par-Z", "mixed", GENERATED, "generated"),
     Arm("Seq-Z", "mixed", GENERATED, "generated"),
-    Arm("G* added", "added", GENERATED),  # to those three what "random more" is to the arms that choose candidates
+    Arm("G* added", "added", GENERATED),  # controls those three, as "random more" does the arms that choose candidates
     Arm("product of experts", "objective"),
     Arm("consensus pruning", "chosen", needs="cross scores"),
     Arm("WANLI added", "added", "WANLI", people=True),
@@ -189,7 +191,7 @@ BY_NAME = {arm.name: arm for arm in ARMS}
 
 
 class TrainingSet(NamedTuple):
-    """What is trained on: `corpus` of exactly as many rows as the budget, of which `distinct` pairs differ.
+    """A set to train on: `corpus` has exactly the budget's number of rows, `distinct` of them different pairs.
 
     Attributes
     ----------
@@ -198,7 +200,7 @@ class TrainingSet(NamedTuple):
     added
         rows that do not come from the candidates, before any repeats
     labels
-        labels by people that were needed to make it: of its own pairs, or of all candidates where it chose
+        human labels that were needed to make it: of its pairs, or of all candidates if it chose among them
     """
 
     corpus: Corpus
@@ -210,19 +212,19 @@ class TrainingSet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What the arms of one training are made from.
+    """The material for the arms of one training.
 
     Attributes
     ----------
     candidates
-        M pairs of the base corpus, no pair twice, none that stands in an addition: `candidates_of`
+        M pairs of the base corpus, no pair twice and none that is also in an addition: see `candidates_of`
     additions
-        source -> Corpus of the candidates' classes
+        source -> Corpus with the candidates' classes
     choices
-        name of an arm -> its Selection of the candidates (M,); of a mixed arm, of the candidates and the additions of
-        its source after them (M + K,)
+        name of an arm -> its Selection of the candidates (M,); for a mixed arm, of the candidates followed by the
+        additions of its source (M + K,)
     absent
-        name of an arm, source or need -> why it is not there
+        name of an arm, source or need -> the reason why it is missing
     """
 
     candidates: Corpus
@@ -235,12 +237,12 @@ class Pool:
 
 
 def budget_of(corpus: Corpus) -> int:
-    """The largest budget for which a corpus has `CANDIDATES` candidates a pair. Repeated pairs count once.
+    """The largest budget for which a corpus has `CANDIDATES` candidates for each pair. Repeated pairs count once.
 
     Raises
     ------
     CorpusError
-        With the number of pairs that it would take, where that is below `LEAST`.
+        If the budget is below `LEAST`; the message gives the number of pairs that are needed.
     """
     pairs = len(without_copies(corpus))
     if pairs // CANDIDATES < LEAST:
@@ -252,8 +254,8 @@ def budget_of(corpus: Corpus) -> int:
 
 
 def candidates_of(corpus: Corpus, additions: Iterable[Corpus], *, size: int | None, seed: int = 0) -> Corpus:
-    """``size`` random pairs of a corpus, or all where there are fewer (None: all): no pair twice, and none that stands
-    in an addition, whatever its label there."""
+    """Draw ``size`` random pairs of a corpus, or all if there are fewer (None: all), with no pair twice and none that
+    is in an addition, under any label."""
     once = corpus[~corpus.table.duplicated(SIDES).to_numpy()]
     for each in additions:
         once = once[~overlap(once, each)["pairs"].to_numpy()]
@@ -268,20 +270,21 @@ Sets = dict[tuple[str, str], TrainingSet]
 def training_sets(
     pool: Pool, *, budget: int, share: float = 0.25, arms: Sequence[str | Arm] | None = None, seed: int = 0
 ) -> tuple[Sets, dict[str, str]]:
-    """The training sets of a comparison by (arm, `ARM` or `TWIN`), and the arms that cannot be made, name -> reason.
+    """Make the training sets of a comparison, by (arm, `ARM` or `TWIN`), and say why an arm cannot be made, name ->
+    reason.
 
     Parameters
     ----------
     budget
-        rows of every training set; share: of them, those that are added or swapped in, between 0 and 1
+        rows of every training set; share: the part of them that is added or swapped in, between 0 and 1
     arms
-        names in `BY_NAME`, or arms of one's own, in the order that is wanted; None: all of `ARMS`
+        names in `BY_NAME`, or `Arm` objects, in the wanted order; None: all of `ARMS`
 
     Raises
     ------
     CorpusError
-        Where the candidates are fewer than twice the budget less the share (the base and its twin), or a name is not an
-        arm's.
+        If there are fewer candidates than twice the budget less the share (the base and its twin), or no arm has the
+        name.
     """
     made: Sets = {}
     absent: dict[str, str] = {}
@@ -303,12 +306,12 @@ def training_sets(
             continue
         both = _arm_and_twin(arm, pool, budget, extra, seed)
         missing = set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist())
-        if missing:  # a model could not learn the label
+        if missing:  # a model cannot learn a label without pairs
             names = ", ".join(pool.candidates.classes[label] for label in sorted(missing))
             absent[arm.name] = f"of {len(both[0].corpus):,} pairs that it keeps, none is {names}"
             continue
         for which, each in zip((ARM, TWIN), both, strict=True):
-            # as many rows as asked for: all of its pairs equally often, or once more by the seed's draw
+            # fill up to the budget: all pairs equally often, or once more if the seed's draw says so
             corpus = each.corpus
             corpus = Corpus(corpus.table[list(COLUMNS)], corpus.name, corpus.split, corpus.classes)
             whole, left = divmod(budget, len(corpus))
@@ -318,7 +321,7 @@ def training_sets(
 
 
 def why_absent(arm: Arm, pool: Pool, extra: int) -> str:
-    """Why the pool does not allow an arm that adds ``extra`` pairs, or "" where it does."""
+    """Return the reason why the pool does not allow an arm that adds ``extra`` pairs, or "" if it does."""
     known = [pool.absent[key] for key in (arm.name, arm.source, arm.needs) if key and key in pool.absent]
     if arm.source and arm.source not in pool.additions:
         return known[0] if known else f"no pairs of {arm.source} are at hand"
@@ -335,7 +338,7 @@ def why_absent(arm: Arm, pool: Pool, extra: int) -> str:
 
 
 def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    """What an arm and its twin train on, before any of the pairs repeat."""
+    """The training sets of an arm and its twin, before any pair is repeated."""
     candidates = pool.candidates
     first = drawn(candidates, budget - extra, seed=seed)
     start, rest = candidates[first], candidates[~first]
@@ -368,7 +371,7 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
         start = _first_kept(candidates, of_base, budget - extra, seed)
         piece = _first_kept(source, of_source, extra, seed)
         other = start if of_base.all() else _like(candidates, start, seed)
-        # the filter looks at the label of every candidate, even where it keeps them all
+        # the filter looks at the label of every candidate, even if it keeps them all
         made = joined(start, piece)._replace(labels=len(candidates) + human(piece))
         return made, joined(other, _like(source, piece, seed))
     piece = sample(source, extra, seed=seed)
@@ -381,14 +384,15 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
 
 
 def _first_kept(corpus: Corpus, keep: NDArray[np.bool_], size: int, seed: int) -> Corpus:
-    """Random pairs among those that are kept, at most so many. They are drawn in the order of `_like`, so that a twin
-    has the same pairs but for those that the arm dropped: less differs by chance."""
+    """Up to ``size`` random pairs among those that are kept. They are drawn in the order of `_like`, so a twin has the
+    same pairs except those that the arm dropped, and less differs by chance."""
     order = np.random.default_rng(seed).permutation(len(corpus))
     return corpus[np.sort(order[keep[order]][:size])]
 
 
 def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
-    """As many random pairs of each label as ``part`` has; where a label has too few, of other labels."""
+    """The same number of random pairs of each label as in ``part``; if a label has too few, pairs of other labels fill
+    up."""
     found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
     if len(found) == len(part):
         return found

@@ -1,14 +1,15 @@
-"""What a selection step answers: which examples are kept, and for each one why; the filters and samples of the papers.
+"""Selections of examples, with a reason for each; the filters and samples of the papers.
 
-A `Selection` stands beside its corpus by position, so ``corpus[selection.keep]`` is the kept part and
-``corpus[~selection.keep]`` with ``selection.reason[~selection.keep]`` is what the step dropped. Every selection has a
-control one call away: ``random_twin``, of the same size and label balance.
+A `Selection` refers to its corpus by position: ``corpus[selection.keep]`` is the kept part, ``corpus[~selection.keep]``
+the dropped part, and ``selection.reason[~selection.keep]`` says why. Every selection has a control: ``random_twin``, of
+the same size and label balance.
 
-Selections by difficulty are those of Tables 5 and 6 of the difficulty paper (`training_subsets`). WANLI's two are by
-ambiguity: the pairs whose pattern is continued (`most_variable`) and the generated pairs that are kept
-(`most_ambiguous`). DISCO's teacher keeps the counterfactuals that move a model's probability of the label that was
-asked for (`teacher_filter`). `folds` are drawn for scoring every example by a model that did not train on it. The rest
-draws parts of corpora: at random, of given labels, swapped in for as many others, originals with their revisions.
+`training_subsets` makes the selections by difficulty of Tables 5 and 6 of the difficulty paper. WANLI has two
+selections by ambiguity: exemplars for generation (`most_variable`) and the generated pairs that are kept
+(`most_ambiguous`). DISCO's teacher keeps the counterfactuals that raise a model's probability of the requested label
+(`teacher_filter`). `folds` are drawn so that every example can be scored by a model that was not trained on it. The
+other functions draw parts of corpora: at random, by label, swapped in for the same number of other pairs, or originals
+with their revisions.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ KEPT = "kept"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """keep (N,) bool, True for a kept example; reason (N,) str, why it was kept or dropped."""
+    """keep (N,) bool, True for a kept example; reason (N,) str, the reason why it was kept or dropped."""
 
     keep: np.ndarray
     reason: np.ndarray
@@ -54,7 +55,7 @@ class Selection:
 
     @property
     def digest(self) -> str:
-        """Eight hex digits that tell this choice of examples from another, for the name of a run."""
+        """Eight hex digits that identify this choice of examples in the name of a run."""
         return hashlib.sha256(np.packbits(self.keep).tobytes() + len(self).to_bytes(8, "little")).hexdigest()[:8]
 
     @classmethod
@@ -64,17 +65,17 @@ class Selection:
 
     @classmethod
     def where(cls, keep: np.ndarray, dropped: str, kept: str = KEPT) -> "Selection":
-        """Keep where ``keep`` (N,) is True, with one reason for the kept and one for the dropped."""
+        """Keep the examples where ``keep`` (N,) is True, with one reason for kept and one for dropped ones."""
         return cls(keep, np.where(keep, kept, dropped).astype(object))
 
     def overlap(self, other: "Selection") -> float:
-        """Jaccard index of the kept examples, 0 to 1: those that both keep among those that either keeps."""
+        """Jaccard index of the kept examples, 0 to 1: the share that both keep of those that either keeps."""
         return float((self.keep & other.keep).sum() / (self.keep | other.keep).sum())
 
     def random_twin(self, labels: np.ndarray, seed: int = 0) -> "Selection":
-        """The control: a uniform random selection that keeps as many examples of every label as this one.
+        """The control: a uniform random selection that keeps the same number of examples of every label.
 
-        labels (N,). Depends on the labels, the number kept of each and the seed, on nothing else.
+        labels (N,). Depends only on the labels, the number kept of each, and the seed.
         """
         labels = np.asarray(labels)
         if labels.shape != self.keep.shape:
@@ -89,10 +90,10 @@ class Selection:
 
 
 def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection":
-    """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equals the earlier position.
+    """Keep the ``fraction`` (0-1) of the examples with the highest scores (N,); of equal scores, the earlier positions.
 
-    ``name`` is the reason given. *Departures*: int(fraction * N) examples, as cartography's log says; its code takes
-    one more.
+    ``name`` becomes the reason. *Departures*: keeps int(fraction * N) examples, as cartography's log says; its code
+    takes one more.
     """
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
@@ -107,7 +108,7 @@ def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection
 
 
 QUANTILES = (0.33, 0.66)
-PARTS = ("easy", "easy+ambiguous", "ambiguous", "ambiguous+hard", "easy+hard", "hard")  # levels joined
+PARTS = ("easy", "easy+ambiguous", "ambiguous", "ambiguous+hard", "easy+hard", "hard")  # unions of levels
 
 
 def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike) -> dict[str, Selection]:
@@ -118,14 +119,13 @@ def training_subsets(level: ArrayLike, variability: ArrayLike, margin: ArrayLike
     level
         (N,) 0 easy, 1 ambiguous, 2 hard (`measure.dynamics.levels`)
     variability
-        (N,) of the pair's model: "data maps" keeps what lies above its .66 quantile
+        (N,) of the model of the pair: "data maps" keeps values above its .66 quantile
     margin
-        (N,) of the pair's model: "aum" keeps what lies strictly between its .33 and .66 quantiles
+        (N,) of the model of the pair: "aum" keeps values strictly between its .33 and .66 quantiles
 
     Notes
     -----
-    *Departures*: the text calls the first of these "the top 66% percentile"; the code keeps a third, and so do its
-    tables.
+    *Departures*: the paper's text calls data maps "the top 66% percentile"; its code and tables keep a third.
 
     References
     ----------
@@ -151,19 +151,19 @@ EXCLUDED, BELOW = "excluded genre", "not in the top quarter of its label"
 def most_variable(
     variability: ArrayLike, labels: ArrayLike, *, excluded: ArrayLike | None = None, quantile: float = 0.75
 ) -> Selection:
-    """The exemplars: of each label the pairs whose variability lies above its quantile, .75 for the top quarter.
+    """Keep the exemplars: the pairs of each label with a variability above its quantile, .75 for the top quarter.
 
-    variability (N,), of the gold label's probability; labels (N,); excluded (N,) bool, pairs that are left out first,
-    such as those of a genre
+    variability (N,), of the gold label's probability; labels (N,); excluded (N,) bool, pairs to leave out first, such
+    as those of a genre
 
     Raises
     ------
     ValueError
-        For NaN among the pairs that are not excluded: no quantile is known then.
+        If there is NaN among the pairs that are not excluded, because no quantile is known then.
 
     Notes
     -----
-    *Departures*: none; the paper's count of 98,176 is that of all genres.
+    *Departures*: none; the paper's count of 98,176 includes all genres.
 
     References
     ----------
@@ -182,15 +182,15 @@ def most_variable(
 
 
 def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.5, classes: int = 3) -> Selection:
-    """Of each label equally many, those of highest score: int(fraction N) // classes each.
+    """Keep the same number of pairs of each label, those with the highest scores: int(fraction N) // classes each.
 
-    scores (N,), WANLI's the estimated max variability (`measure.dynamics.max_variability`); labels (N,) the label that
-    was asked for. Of equal scores the earlier pair is kept. A label with fewer pairs gives all it has.
+    scores (N,), in WANLI the estimated max variability (`measure.dynamics.max_variability`); labels (N,), the requested
+    ones. Of equal scores the earlier pair is kept. A label with fewer pairs keeps all of them.
 
     Notes
     -----
-    *Departures*: the code joins scores by position, so that a pair without one moves all others; here each pair has its
-    own, and NaN is an error.
+    *Departures*: the code joins scores by position, so that a pair without a score shifts all later ones; here each
+    pair has its score, and NaN is an error.
 
     References
     ----------
@@ -209,12 +209,12 @@ def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.
 # ---------------------------------------------------------------- teacher
 
 
-THRESHOLD = 0.3  # of the code that the paper used; the cut is its half, as the smallest released score, .15003, proves
+THRESHOLD = 0.3  # default of the code that the paper used; the cut is half of it: the smallest released score is .15003
 SMALL = "the probability of the label moves too little"
 
 
 def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """How much more probable the new label is after the perturbation, -1 to 1; high = the perturbation worked.
+    """Gain in probability of the new label by the perturbation, -1 to 1; high = the perturbation worked.
 
     Parameters
     ----------
@@ -235,24 +235,24 @@ def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) ->
 
 
 def vote(shifts: ArrayLike) -> NDArray[np.float64]:
-    """One shift from those of T teachers, (T, N) -> (N,): their mean, weighted by their own softmax.
+    """Combine the shifts of T teachers, (T, N) -> (N,): their mean, weighted by their own softmax.
 
-    The teacher who sees the largest shift counts most, so it lies between the mean and the maximum; one teacher's is
-    his own. Source: DISCO's code (`ensemble`), which the paper does not describe (D7).
+    The teacher with the largest shift counts most, so the result lies between the mean and the maximum; the vote of one
+    teacher is its shift. Source: DISCO's code (`ensemble`), which the paper does not describe (D7).
     """
     shifts = np.atleast_2d(np.asarray(shifts, dtype=np.float64))
     return (softmax(shifts, axis=0) * shifts).sum(axis=0)
 
 
 def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Selection:
-    """Keep where the shift (N,) is above half the threshold.
+    """Keep the pairs with a shift (N,) above half the threshold.
 
-    Nothing asks that the teacher predict the new label, nor that the old one become less probable.
+    The teacher need not predict the new label, nor must the old one become less probable.
 
     Parameters
     ----------
     threshold
-        `THRESHOLD`, .3, cuts at .15; that of the code of 2023, .5, at .25
+        `THRESHOLD`, .3, cuts at .15; the default of the code of 2023, .5, cuts at .25
 
     References
     ----------
@@ -268,18 +268,18 @@ def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Select
 
 
 def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None, seed: int = 0) -> NDArray[np.int64]:
-    """Fold of each example, (N,), 0 to count - 1, drawn with the seed; folds differ in size as little as they can.
+    """Draw the fold of each example, (N,), 0 to count - 1, with the seed; fold sizes differ as little as possible.
 
     labels (N,). With ``groups`` (N,), such as premises, no group is split: a model never scores a hypothesis of a
-    premise that it trained on. Then it is the folds' numbers of groups that differ as little as they can, and a large
-    group makes a large fold. Without, two examples of one premise may fall on both sides, and their label may be
+    premise that it was trained on. Then the numbers of groups differ as little as possible, and a large group makes a
+    large fold. Without groups, examples of one premise may be in different folds, so that their labels may be
     remembered rather than predicted.
 
     Raises
     ------
     ValueError
-        Where there are fewer examples (or groups) than folds, and where the examples outside some fold lack a label
-        that stands in it, for a model cannot predict what it never saw.
+        If there are fewer examples (or groups) than folds, or if a label in some fold has no examples outside it,
+        because a model cannot predict a label that it never saw.
 
     Notes
     -----
@@ -292,7 +292,7 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     gold = np.asarray(labels)
     if len(gold) and (gold == gold[0]).all():
         raise ValueError(f"all {len(gold)} examples have the label {gold[0]}: there is nothing to learn")
-    if groups is not None:  # as numbers in their own order: scikit-learn compares texts one by one, for minutes
+    if groups is not None:  # as numbers, in sorted order: scikit-learn takes minutes to compare texts one by one
         groups = np.unique(np.asarray(groups), return_inverse=True)[1]
     what, have = ("examples", len(gold)) if groups is None else ("groups", int(groups.max(initial=-1)) + 1)
     if not 2 <= count <= have:
@@ -310,9 +310,9 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
 
 
 def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray[np.bool_]:
-    """A random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them where N is less.
+    """Draw a random sample of whole groups with about ``size`` of the N examples, (N,) bool; all of them if N is less.
 
-    The groups are counted, not the examples: where they are of very different sizes, "about" can be far off.
+    It counts groups, not examples: if their sizes differ widely, "about" can be far off.
     """
     parts = round(len(labels) / size) if size else 0
     if parts < 2:
@@ -321,7 +321,7 @@ def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray
 
 
 def linked(*keys: ArrayLike) -> NDArray[np.int64]:
-    """(N,) a number for each example, equal where two have a key in common or are linked through others.
+    """Number the examples, (N,), so that two have the same number if they share a key or are linked through others.
 
     Parameters
     ----------
@@ -338,18 +338,18 @@ def linked(*keys: ArrayLike) -> NDArray[np.int64]:
 # ---------------------------------------------------------------- mix
 
 
-TWIN = "random twin"  # other pairs of the corpus itself
+TWIN = "random twin"  # other pairs of the same corpus
 
 
 def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
-    """``corpus`` with as many random pairs as ``other`` has replaced by those of ``other``: the size stays.
+    """Replace random pairs of ``corpus`` by the pairs of ``other``: the size stays the same.
 
-    The pairs that stay come first, in their order. Equal seeds drop the same pairs of a corpus for every `other` of one
-    size. Raises `CorpusError` where ``other`` is the larger, or has other classes.
+    The remaining pairs come first, in their order. Equal seeds drop the same pairs of a corpus for every `other` of one
+    size. Raises `CorpusError` if ``other`` is larger or has other classes.
 
     Notes
     -----
-    *Departures*: none; the paper says nothing of a seed.
+    *Departures*: none; the paper does not mention a seed.
 
     References
     ----------
@@ -365,13 +365,13 @@ def swap_in(corpus: Corpus, other: Corpus, *, seed: int = 0) -> Corpus:
 
 
 def sample(corpus: Corpus, size: int, *, seed: int = 0) -> Corpus:
-    """``size`` random pairs without replacement, in the corpus's order. With equal seeds a smaller sample is part of a
-    larger one. Raises `CorpusError` where the corpus has fewer."""
+    """Draw ``size`` random pairs without replacement, in the corpus's order. With equal seeds a smaller sample is part
+    of a larger one. Raises `CorpusError` if the corpus has fewer pairs."""
     return corpus[drawn(corpus, size, seed=seed)]
 
 
 def drawn(corpus: Corpus, size: int, *, seed: int = 0) -> NDArray[np.bool_]:
-    """Which pairs `sample` takes, (N,) bool."""
+    """Mask of the pairs that `sample` draws, (N,) bool."""
     if not 0 <= size <= len(corpus):
         raise CorpusError(f"{size:,} pairs of {corpus.name}/{corpus.split} are asked for, and it has {len(corpus):,}.")
     keep = np.zeros(len(corpus), dtype=bool)
@@ -383,12 +383,13 @@ def drawn(corpus: Corpus, size: int, *, seed: int = 0) -> NDArray[np.bool_]:
 
 
 def augmentation(pairs: Counterfactuals, size: int, *, seed: int = 0) -> Corpus:
-    """``size`` rows of random originals, each followed by its revisions; of the last one perhaps not all."""
+    """Draw random originals, each followed by its revisions, ``size`` rows in all; the last one may lose some
+    revisions."""
     used = np.unique(pairs.origin)
     turn = np.random.default_rng(seed).permutation(len(used))
     family = np.empty(len(pairs.original), np.int64)
     family[used[turn]] = np.arange(len(used))
-    # an original is the first of its family, its revisions follow in their order
+    # an original comes first in its family, its revisions follow in their order
     owner = np.concatenate([family[used], family[pairs.origin]])
     order = np.argsort(owner, kind="stable")[:size]
     if len(order) < size:
@@ -397,7 +398,7 @@ def augmentation(pairs: Counterfactuals, size: int, *, seed: int = 0) -> Corpus:
 
 
 def of_labels(corpus: Corpus, counts: NDArray[np.int64], *, seed: int = 0) -> Corpus:
-    """So many random pairs of each label (C,), or all that there are, in the corpus's order."""
+    """Draw the given number of random pairs of each label, (C,), or all if there are fewer, in the corpus's order."""
     order, keep = np.random.default_rng(seed).permutation(len(corpus)), np.zeros(len(corpus), dtype=bool)
     for label, count in enumerate(counts):
         keep[order[corpus.labels[order] == label][:count]] = True
@@ -405,5 +406,5 @@ def of_labels(corpus: Corpus, counts: NDArray[np.int64], *, seed: int = 0) -> Co
 
 
 def without_copies(corpus: Corpus) -> Corpus:
-    """The corpus without pairs that repeat an earlier one, premise, hypothesis and label."""
+    """Drop the pairs that repeat an earlier one in premise, hypothesis and label."""
     return corpus[~corpus.table.duplicated([*SIDES, "label"]).to_numpy()]

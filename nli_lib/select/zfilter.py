@@ -1,9 +1,9 @@
-"""z-filter: drop the pairs whose surface features give their label away (Algorithm 1 of the z-filter paper).
+"""z-filter: drop the pairs whose surface features predict their label (Algorithm 1 of the z-filter paper).
 
 `z_filter` takes one corpus, `z_mix` a corpus and generated pairs: Z-Aug, Par-Z, Seq-Z. The paper on debiased generation
-makes its training sets with them, all of them parts of one pool: a corpus D0, the pairs G that a plain generator wrote,
-the pairs G* of the debiased one, and a teacher who is `confident` of some of the generated pairs; the paper marks those
-with a hat. Chapter 24 makes and exports the sets, and `to_train_on` reads those that a model can learn from.
+makes its training sets with them, all as parts of one pool: a corpus D0, the pairs G of a plain generator, the pairs G*
+of the debiased one, and a teacher that is `confident` of some generated pairs, which the paper marks with a hat.
+Chapter 24 makes and exports the sets, and `to_train_on` reads the ones that a model can learn from.
 """
 
 from collections.abc import Sequence
@@ -26,27 +26,29 @@ from nli_lib.measure.features import (
 )
 from nli_lib.select.selection import KEPT, Selection
 
-# Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
-# feature, which every pair has, is then among the top features of each label, and no other pair comes in.
+# Pairs between two updates of the ranking, minimum and maximum. A batch of one pair locks the filter in half of all
+# orders: the null feature, which every pair has, is then among the top features of each label, and no other pair is
+# accepted.
 BATCHES = (3, 1000)
-WAYS = ("z-aug", "par-z", "seq-z")  # of mixing
+WAYS = ("z-aug", "par-z", "seq-z")  # ways of mixing
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered(Selection):
-    """What the z-filter keeps, and why it rejects.
+    """The pairs that the z-filter keeps, and the features for which it rejects others.
 
-    `hits` (N, V) bool, sparse: the features for which a pair was rejected; `statistics` of Z when the pass has ended.
+    `hits` (N, V) bool, sparse: the features for which a pair was rejected; `statistics`: those of Z at the end of the
+    pass.
     """
 
     hits: sparse.csr_array
     statistics: ZStatistics
 
     def by_feature(self, names: ArrayLike, *, most: int = 20) -> pd.DataFrame:
-        """The features that rejected most pairs, those of most first: at most `most` rows.
+        """The features that rejected the most pairs, in descending order, at most `most` rows.
 
-        Columns: feature (from ``names`` (V,)), pairs (how many it helped to reject), alone (those that no other feature
-        rejected), first (position of the first such pair, an example).
+        Columns: feature (from ``names`` (V,)), pairs (number that it helped to reject), alone (number that no other
+        feature rejected), first (position of the first such pair, an example).
         """
         row, column = self.hits.nonzero()
         each = pd.DataFrame({"feature": column, "first": row, "alone": ~pd.Series(row).duplicated(keep=False)})
@@ -68,12 +70,14 @@ def z_filter(
     min_count: int = 1,
     n_classes: int | None = None,
 ) -> Filtered:
-    """One pass over the pairs that accepts a pair unless it holds one of the k features most tied to its own label.
+    """Pass over the pairs once, and accept a pair unless it has one of the k features most correlated with its label.
 
-    Z starts empty, or as the seed set. For each batch z is taken on Z as it is (`artifacts.z_from_counts`), the k
-    features of highest z are found for each label, without any threshold of significance, and a pair is accepted if it
-    holds none of its own label's. Accepted pairs join Z; rejected ones are never looked at again.
-    So without a seed set the first batch is accepted whole, and one batch as large as the corpus filters nothing.
+    Z starts empty or with the seed set. For each batch, z is computed on the current Z
+    (`measure.features.z_from_counts`), the k features with the highest z are found for each label, without a threshold
+    of significance, and a pair is accepted if it has none of the features of its label. Accepted pairs join Z; rejected
+    ones are never reconsidered.
+
+    So without a seed set the whole first batch is accepted, and a single batch as large as the corpus filters nothing.
 
     Parameters
     ----------
@@ -82,11 +86,11 @@ def z_filter(
     labels
         (N,) in 0..n_classes-1
     names
-        (V,) strings: they break ties and name the reasons; without them columns do both
+        (V,) strings: they break ties and name the reasons; without them, column numbers do both
     given
-        (features, labels) of a seed set that Z starts from and that is not filtered itself: conditional
+        (features, labels) of a seed set that Z starts with and that is not filtered: conditional filtering
     batch_size
-        pairs between two looks at Z; by default `default_batch_size`, a hundredth of the pairs
+        pairs between two updates of the ranking; by default `default_batch_size`, a hundredth of the pairs
     n_classes
         by default the number of labels that occur; z compares a label's share with 1 / n_classes
 
@@ -95,7 +99,7 @@ def z_filter(
     *Departures*: batch size, order and ties are not in the paper. Here the order is a seeded permutation, a batch has a
     hundredth of the pairs, at least 3 and at most 1,000, ties are exact (`measure.features.z_order`) and go to the more
     frequent feature, then to the first in the alphabet. `min_count` leaves rarer features out of the ranking; the paper
-    has none (1). See chapter 21 for what these choices are worth.
+    has none (1). Chapter 21 measures the effect of these choices.
 
     References
     ----------
@@ -119,7 +123,7 @@ def z_filter(
     for start in range(0, rows, batch_size):
         batch = order[start : start + batch_size]
         part, gold = matrix[batch], labels[batch]
-        owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) which pair of the batch an entry is of
+        owner = np.repeat(np.arange(len(batch)), np.diff(part.indptr))  # (T,) each entry's pair of the batch
         biased = np.concatenate([worst * n_classes + label for label, worst in enumerate(ranking.best())])
         hit = np.isin(part.indices.astype(np.int64) * n_classes + gold[owner], biased)
         accepted = np.ones(len(batch), dtype=bool)
@@ -134,22 +138,22 @@ def z_filter(
 
 
 def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike, **options: object) -> Selection:
-    """What is kept of a corpus D0 and of generated pairs G, which stand in one table.
+    """Select from a corpus D0 and generated pairs G, given in one table.
 
     "z-aug"
-        D0 whole, and Z(G | D0): G filtered on counts that start with D0
+        all of D0, and Z(G | D0): G filtered with counts that start from D0
     "par-z"
-        Z(D0) and Z(G), each filtered on its own
+        Z(D0) and Z(G), filtered separately
     "seq-z"
         Z(D0), and Z(G | Z(D0))
 
-    features (N, V) and labels (N,) of all pairs, base (N,) bool: True for those of D0; `options` go to `z_filter`.
-    The number of classes is that of all labels together, unless `options` say it.
+    features (N, V) and labels (N,) of all pairs, base (N,) bool: True for pairs of D0; `options` go to `z_filter`. The
+    number of classes is by default the number of labels in the table.
 
     Notes
     -----
-    *Departures*: its sizes include duplicates or not, which it does not say; here every row counts. The public README
-    swaps the sizes of Par-Z and Seq-Z; the paper's table is followed.
+    *Departures*: the paper does not say whether its sizes include duplicates; here every row counts. The public README
+    swaps the sizes of Par-Z and Seq-Z; we follow the paper's table.
 
     References
     ----------
@@ -174,12 +178,12 @@ def z_mix(way: str, features: sparse.sparray, labels: ArrayLike, base: ArrayLike
 
 
 def default_batch_size(pairs: int) -> int:
-    """A hundredth of the pairs, within `BATCHES`: a small corpus is filtered in many batches too."""
+    """A hundredth of the pairs, within `BATCHES`, so that a small corpus is filtered in many batches too."""
     return int(np.clip(pairs // 100, *BATCHES))
 
 
 def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> NDArray[np.object_]:
-    """ "kept", or the names of the features that a pair was rejected for, as text."""
+    """The reason of each pair: "kept", or the names of the features for which it was rejected, as text."""
     used, place = np.unique(hits.indices, return_inverse=True)
     words = used.astype(str) if names is None else np.asarray(names, dtype=object)[used].astype(str)
     lists = pa.LargeListArray.from_arrays(hits.indptr.astype(np.int64), pa.array(words[place], pa.large_string()))
@@ -192,7 +196,7 @@ def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> 
 
 
 D0, PLAIN, DEBIASED = "D0", "G", "G*"  # sources: the corpus, the plain generator, the debiased one
-# Each set and the row of the paper's Table 13 that it belongs to; then those cut to the size of another.
+# Each set and its row in the paper's Table 13; then the sets that are cut to the size of another.
 ROWS = {
     "D0": "d0",
     "Z(D0)": "z-d0",
@@ -219,10 +223,10 @@ CUTS = {
 
 
 def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Selection:
-    """Keep a pair whose label the teacher gives more than ``tau``.
+    """Keep the pairs for which the teacher's probability of the label is above ``tau``.
 
-    probabilities (N, C) of the teacher, labels (N,) the intended ones. Exactly ``tau`` is not enough. A teacher that is
-    never so sure keeps nothing, and each pair says so in its reason.
+    probabilities (N, C) of the teacher, labels (N,) the intended ones. Exactly ``tau`` is not enough. If the teacher is
+    never so sure, nothing is kept, and each reason says so.
 
     References
     ----------
@@ -241,18 +245,18 @@ def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Sel
 def to_train_on(
     pool: pd.DataFrame, titles: Sequence[str], *, seed: int = 0
 ) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
-    """The sets of a pool that a model can learn from, each with its controls, and those it cannot, title -> pairs.
+    """The sets of a pool that a model can learn from, with their controls, and the others, title -> number of pairs.
 
-    First the sets, then the twins of those from which a filter took something, then the sets of `CUTS`: those that are
-    larger than the other, cut to its size at random; the twins are not cut. A set that is empty, or lacks a label that
-    D0 has, is left out: a model cannot predict a label that it never saw.
+    The sets come first, then the twins of those from which a filter removed pairs, then the sets of `CUTS`: sets larger
+    than another, cut to its size at random; the twins are not cut. A set is left out if it is empty or has no pair of a
+    label that D0 has, because a model cannot predict a label that it never saw.
 
     Parameters
     ----------
     pool
-        one row a pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
+        one row for each pair: label, source, and for each title two bool columns, its pairs and "<title>, twin"
     titles
-        of the sets that are wanted
+        titles of the wanted sets
     """
     sets = {title: pool[title].to_numpy(dtype=bool) for title in titles}
     for title in titles:

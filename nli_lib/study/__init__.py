@@ -1,7 +1,7 @@
-"""The study: what runs, and what people call. `begin` is a notebook's way in.
+"""The study: the parts that run, and the functions that people call. A notebook starts with `begin`.
 
-What a notebook needs (pandas, scipy, IPython) takes two seconds to import and is imported when it is asked for, because
-the processes that only run notebooks are modules of this package too.
+Modules for notebooks (pandas, scipy, IPython) take two seconds to import and are imported on demand, because the
+processes that only run notebooks use this package too.
 """
 
 from importlib import import_module

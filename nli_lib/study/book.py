@@ -1,38 +1,38 @@
-"""Builds the report from recorded tables: chapters drawn without their measuring cells, then jupyter-book.
+"""Build the report from recorded tables: draw chapters without their measuring cells, then run jupyter-book.
 
 Nothing is trained and no corpus is read::
 
     build(Request("small"))
 
-A chapter is drawn by the cells that show (`draw`), and laid out as a page (`chapter_page`): the question, its answer,
-then the rest. In the notebook prose, measuring and showing alternate, as a person steps through them; the page keeps
-prose and outputs where they stand and folds the code: one fold at the end of a section with the code of its figures and
-sentences, and one fold in all for the measuring half. A chapter whose notebook did not finish is replaced by a page
-that says so and names the command; one whose record is stale, or was made with other versions than this clone pins, is
-stamped on top. The status page says when, where and with what each was recorded, from the records alone.
+The showing cells of a chapter are run (`draw`), and laid out as a page (`chapter_page`): the question, its answer, then
+the rest. In a notebook, prose, measuring and showing alternate; the page keeps prose and outputs in place and folds the
+code: one fold at the end of each section for its figures and sentences, and one fold for the whole measuring half. A
+chapter without a finished record is replaced by a page that says so and names the command; a chapter with a stale
+record, or one made with other versions than this clone pins, has a note at the top. The status page shows when, where
+and with what each chapter was recorded, from the records.
 
-The study of a corpus that is not its scale's own gets a book in a folder of its own, of the chapters run on it.
+A study of another corpus than its scale's gets a separate book, of the chapters run on it.
 
-So that nobody types a conclusion, placeholders on the book's tracked pages stand for what the study has (`words`):
+Conclusions are never typed: placeholders on the book's tracked pages are replaced by results (`words`):
 
 {{ answer 10_data_map }}
     the sentences of that chapter's answer
 {{ headline 10_data_map }}
-    those of them that the chapter's cells tag `headline`, without the verdict
+    the sentences from cells tagged `headline`, without the verdict
 {{ verdict <claim id> }}
-    one claim: its verdict, the claim in words, the numbers
+    one claim: verdict, text, numbers
 {{ verdicts wanli }}
-    how many of a paper's own claims, declared before their result, have each verdict
+    the number of a paper's claims, declared before their result, with each verdict
 {{ figure verdicts }}
     a figure of a drawn chapter with its caption, by the name in its cell's metadata
 {{ question 10_data_map }}
-    the question that it asks
+    the chapter's question
 {{ badge 10_data_map }}
     the verdict of that chapter's answer, as a badge
 {{ chapters 1 }}
     the chapters of a part as a table: question, verdict, answer
 {{ lessons do }}
-    of `ledger`: do, doubt, open, and count, a sentence that says how many there are
+    the lessons of `ledger`: do, doubt, open, and count, a sentence with their numbers
 {{ chapters absent }}
     the chapters that this study has not recorded
 """
@@ -81,10 +81,11 @@ PAGES.trim_blocks = PAGES.keep_trailing_newline = True
 
 
 def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode, str]]:
-    """Of each chapter its executed copy without the measuring cells, and what stopped it ("" where nothing did).
+    """Execute each chapter without its measuring cells; return the copies and the errors that stopped them ("" if
+    none).
 
     Chapters share a kernel, so that pandas, matplotlib and seaborn are imported once; `%reset` clears the names of the
-    chapter before.
+    previous chapter.
     """
     copies, whole, died, found = {}, new_notebook(), "", {}
     for name in names:
@@ -99,7 +100,7 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
             place = {"metadata": {"path": str(paths.HOME)}}
             client = NotebookClient(whole, km=kernel, timeout=None, allow_errors=True, resources=place)
             try:
-                # whatever the shell says of MPLBACKEND, a page needs pictures
+                # a page needs pictures, regardless of the shell's MPLBACKEND
                 client.execute(env={**os.environ, "MPLBACKEND": "inline", DRAW: "1"}, cleanup_kc=True)
             except DeadKernelError as error:
                 died = str(error)
@@ -117,7 +118,7 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
 # ---------------------------------------------------------------- pages
 
 
-MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells that stand in the measuring fold
+MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells in the measuring fold
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
 BOLD = re.compile(r"\*\*(\w+)\.\*\* ")
@@ -125,12 +126,12 @@ INTERACTIVE = Path(__file__).with_name("interactive.html")
 
 
 def _section(heading: str = "") -> SimpleNamespace:
-    """What stands between two `##` headings: its first text; prose and outputs; code."""
+    """The part between two `##` headings: its first text; prose and outputs; code."""
     return SimpleNamespace(heading=heading, shown=[], code=[])
 
 
 def caption_of(cell: NotebookNode) -> str:
-    """The caption of a cell's figure, "" when it has none."""
+    """The caption of a cell's figure, "" if it has none."""
     return cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
 
 
@@ -139,33 +140,33 @@ def tagged(cell: NotebookNode) -> set[str]:
 
 
 def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
-    """The sentences that the tagged cells of a page or a drawn notebook show, as Markdown, one text an output."""
+    """The sentences shown by the tagged cells of a page or a drawn notebook, as Markdown, one text for each output."""
     outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
     texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
     return ["".join(text).strip() for text in texts]
 
 
 def verdict_of(notebook: NotebookNode) -> str:
-    """The verdict with which the answer of a page or a drawn notebook begins, "" where it has none."""
+    """The verdict at the beginning of the answer of a page or a drawn notebook, "" if it has none."""
     found = next((BOLD.match(text) for text in answer(notebook)), None)
     return found[1] if found and found[1] in VERDICTS else ""
 
 
 def badge(verdict: str) -> str:
-    """A verdict as HTML; "Not run" for a chapter without results is one, too."""
+    """A verdict as HTML; also "Not run", for a chapter without results."""
     kind = verdict.lower().replace(" ", "-")
     return f'<span class="verdict verdict-{kind}">{verdict}</span>' if verdict else ""
 
 
 def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> list[NotebookNode]:
-    """One cell without code for each output, so that a caption goes with its image and with nothing else. Several
-    images of one cell are counted in their captions."""
+    """One cell without code for each output, so that a caption belongs only to its image. Several images of one cell
+    are numbered in their captions."""
     cells, kinds = [], [output.get("data", {}) for output in outputs]
     images = [PLOTLY not in data and any(kind.startswith("image/") for kind in data) for data in kinds]
     for at, (output, data) in enumerate(zip(outputs, kinds, strict=True)):
         settings = {}
         if PLOTLY in data:
-            # the figure draws itself with the shared script, and no text in it can end the script element
+            # the figure is drawn by the shared script, and no text in it can end the script element
             parts = [data[PLOTLY].get(part, {}) for part in ("data", "layout", "config")]
             arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
             page = INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
@@ -176,10 +177,10 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
             if sum(images) > 1 and caption_of(cell):
                 about = f"{about} ({sum(images[: at + 1])} of {sum(images)})"
                 settings["figure"]["caption"] = about
-            # a width makes Sphinx link to the whole picture, which a reader on a phone can enlarge
+            # with a width, Sphinx links to the whole picture, which can be enlarged on a phone
             settings["image"] = {"alt": about, "width": "100%"}
         tags = sorted({"remove-input"} | tagged(cell) & {"answer", "headline"})
-        # the code is taken out of the page; a cell without any would be left out with its output
+        # the code is removed from the page; a cell without code would be left out with its output
         cells.append(new_code_cell(cell.source, outputs=[output], metadata={"tags": tags, "mystnb": settings}))
     return cells
 
@@ -207,10 +208,10 @@ def _sections(source: NotebookNode, drawn: NotebookNode) -> tuple[list[SimpleNam
 def chapter_page(
     source: NotebookNode, drawn: NotebookNode, boxes: Iterable[str] = (), foot: str = "", number: str = ""
 ) -> NotebookNode:
-    """The page of a chapter.
+    """Lay out the page of a chapter.
 
     source: the notebook, for its prose and code. drawn: its executed copy, for the outputs; cells are matched by id.
-    boxes: Markdown that goes below the title. foot: Markdown at the end. number: goes before the title.
+    boxes: Markdown below the title. foot: Markdown at the end. number: before the title.
     """
     sections, answers, measuring = _sections(source, drawn)
     first, *sections[0].shown = sections[0].shown
@@ -227,7 +228,7 @@ def chapter_page(
     home = next((section for section in sections if HOW.match(section.heading)), sections[-1])
     left = []
     for section in sections:
-        # where nothing but the heading is left, what stood below it was the answer, which moved up
+        # if only the heading is left, the answer was below it and moved up
         gone = not section.shown or (len(section.shown) == 1 and re.fullmatch("## .*", section.heading))
         if left and gone and section is not home:
             left[-1].code += section.code
@@ -250,8 +251,8 @@ def chapter_page(
 
 
 def used(record: Mapping) -> list[str]:
-    """What a chapter's run used, one sentence each: its parameters, the dial, what it read, what changed since."""
-    # "planted train, 2,000 rows, 2eb0" is one of several draws, here without its size
+    """Sentences about a chapter's run: its parameters, the dial, the tables it read, the changes since."""
+    # "planted train, 2,000 rows, 2eb0" is one of several draws; its size is left out here
     rows = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
     corpora = {re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): said for name, said in rows.items()}
     given = record.get("parameters", {}).items()
@@ -268,16 +269,16 @@ def used(record: Mapping) -> list[str]:
     if changed := sorted({name for each in entries for name in each.get("definitions", each.get("modules", []))}):
         revision = versions.get("revision", "unknown")
         count = "1 name has" if len(changed) == 1 else f"{len(changed)} names have"
-        note = f"Recorded at revision {revision}; {count} changed since in the code, and the smoke tables are equal."
+        note = f"Recorded at revision {revision}; {count} changed in the code since, and the smoke tables are equal."
         names = f"<details><summary>Names that changed since</summary>{', '.join(changed)}</details>"
         lines += [as_text(note), names]
     if files := ", ".join(record.get("uncommitted", ())):
-        lines.append(as_text(f"Run with files that differed from the commit, to be run again from one: {files}."))
+        lines.append(as_text(f"Run with uncommitted changes in {files}; to be run again from a commit."))
     return lines
 
 
 def status_page(names: Collection[str], request: Request) -> str:
-    """Every chapter's end state, date, time, seeds, device and revision, and what it used, as Markdown."""
+    """The end state, date, time, seeds, device, revision and inputs of every chapter, as Markdown."""
     rows = []
     for name in names:
         record = standing.read(name, request.study)
@@ -298,7 +299,7 @@ def title_of(name: str) -> str:
 
 
 def question_of(name: str) -> str:
-    """The question that a chapter asks, as its first cell has it."""
+    """The question of a chapter, from its first cell."""
     return _in_row(standing.cells(paths.NOTEBOOKS / f"{name}.ipynb")[0]["source"].partition("**Question.**")[2])
 
 
@@ -334,8 +335,8 @@ LEDGER = "63_claims.ledger"
 
 
 def exhibits() -> dict[str, str]:
-    """For each paper, a Markdown table of its tables and figures and of the chapters that have their counterparts; from
-    exhibits.yaml, whose head says what its fields are."""
+    """For each paper, a Markdown table of its tables and figures and the chapters with their counterparts, from
+    exhibits.yaml (its head describes the fields)."""
     found, file = {}, paths.BOOK / "exhibits.yaml"
     titles = {path.stem: title_of(path.stem) for path in paths.NOTEBOOKS.glob("*.ipynb")}
     for paper, rows in yaml.safe_load(file.read_text(encoding="utf-8")).items() if file.is_file() else ():
@@ -349,11 +350,11 @@ def exhibits() -> dict[str, str]:
 
 
 def words(chapters: Path, study: str) -> dict[str, str]:
-    """Markdown for every placeholder; "" where this study has nothing for it. Figures are written below `chapters`."""
+    """Markdown for every placeholder; "" if this study has nothing for it. Figures are written below `chapters`."""
     path = find_table(paths.RESULTS / study / LEDGER)
     ledger = pd.DataFrame(columns=claims.LEDGER) if path is None else read_table(path)
     ledger = ledger.assign(stale=ledger["notebook"].isin(stale(study)))
-    # of every declared claim, every paper and the lessons; "" where this study has recorded nothing
+    # for every declared claim, every paper and the lessons; "" if this study has recorded nothing
     declared = paths.BOOK / "claims.yaml"
     found = {f"verdict {claim.id}": "" for claim in claims.read_claims(declared)} if declared.is_file() else {}
     found |= {f"verdicts {key}": "" for key in PAPERS} | {"chapters absent": absent_chapters(chapters)}
@@ -385,12 +386,12 @@ def words(chapters: Path, study: str) -> dict[str, str]:
 # ---------------------------------------------------------------- book
 
 
-KERNELS = 2  # that draw at a time
+KERNELS = 2  # number of kernels that draw at a time
 
 
 @dataclass(frozen=True)
 class Site:
-    """The book of one study: where its pages are put together (`source`) and where they are built (`output`)."""
+    """The book of one study: the folder of its source pages (`source`) and of the built pages (`output`)."""
 
     request: Request
     source: Path
@@ -418,14 +419,14 @@ class Site:
 
 
 def site(request: Request) -> Site:
-    """Where a study's book stands: the project's own for a scale's corpus, beside its exported lists for any other."""
+    """The folders of a study's book: the project's for a scale's corpus, next to the exported lists for any other."""
     if request.study == request.scale:
         return Site(request, paths.BOOK, paths.BOOK)
     return Site(request, paths.RUNS / "book" / request.study / "source", request.exports / "book")
 
 
 def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
-    """Name, seen from `root` -> digest."""
+    """Name, relative to `root` -> digest."""
     return {str(path.relative_to(root)): standing.digest_file(path) for path in sorted(files)}
 
 
@@ -433,7 +434,7 @@ def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
 
 
 def gather_pages(site: Site) -> None:
-    """Put together the sources of a book in its own folder: its chapters, and a first page that names the corpus."""
+    """Write the sources of a separate book: its chapters, and a first page that names the corpus."""
     request, corpus = site.request, Path(site.request.corpus).name
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
@@ -445,7 +446,7 @@ def gather_pages(site: Site) -> None:
         toc["parts"] += [{"caption": title, "chapters": [{"file": file} for file in files]}] if files else []
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
-    # pages link to chapters that were not run on this corpus
+    # pages may link to chapters that were not run on this corpus
     config["sphinx"]["config"]["suppress_warnings"] = ["myst.xref_missing"]
     write_text(site.source / "_config.yml", yaml.safe_dump(config, sort_keys=False))
     write_text(site.source / "_toc.yml", yaml.safe_dump(toc))
@@ -456,7 +457,7 @@ def gather_pages(site: Site) -> None:
 
 
 def worth(request: Request) -> str:
-    """What the chapters' results say of a user's corpus at the scale of a request, in words."""
+    """A sentence on what the chapters' results mean for a user's corpus at the request's scale."""
     if request.scale == "smoke":
         proof = "This scale reads a small part of a corpus and trains for seconds, to prove that everything works."
         return f"{proof} Nothing that it gives is a result about this corpus; use scale small for that."
@@ -467,18 +468,18 @@ def worth(request: Request) -> str:
 
 
 def _key(name: str, request: Request) -> str:
-    """Digest of everything a drawn chapter depends on."""
+    """Digest of everything on which a drawn chapter depends."""
     library = (path for path in standing.LIBRARY.rglob("*.*") if path.suffix != ".pyc")
-    own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too: chapter 61 shows them
+    own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too, because chapter 61 shows them
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     record = standing.read(name, request.study)
     return standing.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())
 
 
 def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Bring every chapter up to date: the keys of those that have a page, and what kept others from being drawn.
+    """Bring every chapter up to date; return the keys of those with a page, and the problems of the others.
 
-    `known`: the keys of the last time; a chapter whose key is the same is left as it is.
+    `known`: the keys of the last time; a chapter with the same key is not drawn again.
     """
     request, problems = site.request, []
     states = {name: standing.end_state(standing.read(name, request.study)) for name in site.names}
@@ -490,7 +491,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
     for name, (executed, problem) in drawn.items():
         source, record = paths.NOTEBOOKS / f"{name}.ipynb", standing.read(name, request.study)
         if problem:
-            # no fault of the book where the cells are newer than their record: the page says so
+            # if the cells are newer than their record, the page says so, and the book has no error
             problems += [f"{name} could not be drawn: {problem}"] * ("cells changed" not in str(stamps(record)))
             states[name] = "failed", problem
             del keys[name]
@@ -505,7 +506,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
     for name, (state, reason) in states.items():
         absent, page = site.chapters / f"{name}.md", site.chapters / f"{name}.ipynb"
         (absent if name in keys else page).unlink(missing_ok=True)
-        if name not in keys:  # its question, and why there is no answer
+        if name not in keys:  # a page with its question, and the reason why there is no answer
             _, _, question = standing.cells(paths.NOTEBOOKS / page.name)[0]["source"].partition("\n")
             question = f"# {title_of(name)}\n{question.rstrip()} {badge('Not run')}"
             told = {"study": request.study, "state": state, "reason": reason, "command": request.command(name)}
@@ -517,7 +518,7 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
 
 
 def _render(site: Site) -> None:
-    """Call jupyter-book; a failure is told by its own errors and the log's place, not by its whole output."""
+    """Call jupyter-book; a failure is reported by its errors and the path of the log, not by its whole output."""
     log = site.output / "_build" / "build.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     start = "from jupyter_book.cli.main import main; main()"
@@ -530,16 +531,17 @@ def _render(site: Site) -> None:
         print(f"  {line}", flush=True)
     if done.returncode or not site.first.is_file():
         last = "\n".join(told or text.strip().splitlines()[-5:])
-        raise StudyError(f"jupyter-book failed (code {done.returncode}):\n{last}\nIts whole output: {log}")
+        raise StudyError(f"jupyter-book failed (code {done.returncode}):\n{last}\nFull output: {log}")
 
 
 def build(request: Request, book: Site | None = None) -> Path:
-    """Draw the chapters that are due and build the book, where `site` says or at `book`; the path of its first page.
+    """Draw the chapters that need it and build the book, at the place of `site` or at `book`; return the path of its
+    first page.
 
     Raises
     ------
     StudyError
-        When a chapter cannot be drawn (the others are still built) or jupyter-book fails.
+        If a chapter cannot be drawn (the others are still built) or jupyter-book fails.
     """
     if find_spec("jupyter_book") is None:
         raise StudyError("the package jupyter-book is missing: pip install 'nli-quality-study[book]'")
@@ -553,7 +555,7 @@ def build(request: Request, book: Site | None = None) -> Path:
         known, last = (json.loads(each.read_bytes()) if each.is_file() else {} for each in (memory, built))
         keys, problems = chapters(book, known)
         write_json(memory, keys)
-        write_text(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # the one copy that the pages share
+        write_text(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # one copy, shared by all pages
         write_text(folder / "status.md", status_page(names, request))
         said = words(folder, request.study)
         said["announcement"] = SMOKE_LABEL.capitalize() if request.scale == "smoke" else ""
@@ -567,7 +569,7 @@ def build(request: Request, book: Site | None = None) -> Path:
             print("book: nothing changed since it was built")
         else:
             print(f"book: {len(keys)} of {len(names)} chapters have results", flush=True)
-            if not built.is_file():  # Sphinx was killed, or failed: it would take a page cut short for finished
+            if not built.is_file():  # Sphinx was killed or failed, and would take a truncated page for finished
                 for name in ("html", ".doctrees"):
                     shutil.rmtree(book.output / "_build" / name, ignore_errors=True)
             built.unlink(missing_ok=True)

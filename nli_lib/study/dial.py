@@ -1,17 +1,17 @@
-"""What a notebook is given: the dial, its parameters, and the papers' recipes.
+"""Settings of a notebook: the dial, its parameters, and the papers' recipes.
 
-The dial is what a scale means for each part of the study. `scales/full.yaml` has every key, what it means, and its
-value at the papers' own size; `small.yaml` and `smoke.yaml` say what differs. A notebook reads a value from
-`study.dial`, which notes key and value for the record; so a new key makes no recorded chapter stale. A new chapter adds
-its keys to the section of its part::
+The dial defines a scale for each part of the study. `scales/full.yaml` has every key with its meaning and its value at
+the papers' size; `small.yaml` and `smoke.yaml` have the differences. A notebook reads a value from `study.dial`, which
+notes key and value for the record, so a new key makes no recorded chapter stale. A new chapter adds its keys to the
+section of its part::
 
     threshold = study.dial.consensus.threshold
 
-The parameters are checked inside the notebook (`nli_lib.study.begin`): papermill hands them over untyped and only warns
-about names it does not know. So the check holds for papermill, JupyterLab and the runner alike, and a wrong type, value
-or name is one clear error.
+The parameters are checked inside the notebook (`nli_lib.study.begin`), because papermill passes them without types and
+only warns about unknown names. So the check works in papermill, JupyterLab and the runner, and a wrong type, value or
+name is one clear error.
 
-The recipes (`recipes.yaml`) are the papers' training settings; `run_spec` makes one the spec of a run.
+The recipes (`recipes.yaml`) are the papers' training settings; `run_spec` turns one into the spec of a run.
 """
 
 import difflib
@@ -32,11 +32,11 @@ from nli_lib.store import RunSpec
 
 SCALES = ("smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
-# what the kinds of values are called in a message; None stands for any
+# names of types in messages; None allows any
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
-# keys that are null at some scale and are no number elsewhere
+# keys that are null at some scale and not a number elsewhere
 NULL = dict.fromkeys(["arms", "sets", "subsets", "teacher"], "list") | {"development": "text"}
-# keys whose values lie between two numbers, both left out, or are one of a few
+# keys with values between two numbers (exclusive), or among a few
 RANGES = {
     "mixing.share": (0, 1), "debiased.tau": (-0.001, 1), "experts.parts": (2, 1000), "disco.ambiguous": (0, 1.001),
     "budgets.share": (0, 0.5), "agreement.resamples": (19, 1e6), "zfilter.k": (0, 1e5), "zfilter.batch": (0, 1e7),
@@ -49,7 +49,7 @@ RANGES = {
 
 
 def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "") -> dict[str, Any]:
-    """``whole`` with what a file says in its place; a key that is not there, or a value of another kind, is refused."""
+    """Merge a file's values into ``whole``; an unknown key, or a value of another type, is refused."""
     if not isinstance(said, dict):
         raise StudyError(f"{path}: {section or 'the file'} has no keys, but {said!r}")
     merged = dict(whole)
@@ -74,7 +74,7 @@ def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "
 
 
 def _fixed(value: object) -> object:
-    """Lists as tuples."""
+    """Convert lists to tuples."""
     if isinstance(value, dict):
         return {name: _fixed(each) for name, each in value.items()}
     return tuple(map(_fixed, value)) if isinstance(value, list) else value
@@ -87,13 +87,13 @@ def _scale(values: Mapping[str, Any]) -> SimpleNamespace:
 
 @functools.lru_cache
 def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
-    """The keys of one scale, and of its sections, as attributes: the values of full.yaml, lists as tuples, and in their
-    place what the scale's own file says.
+    """Read one scale, with the keys of its sections as attributes: the values of full.yaml, replaced by those of the
+    scale's file; lists become tuples.
 
     Raises
     ------
     StudyError
-        Naming the file and the key.
+        If a file is wrong, naming the file and the key.
     """
     values = {}
     for path in dict.fromkeys((folder / "full.yaml", folder / f"{name}.yaml")):
@@ -106,19 +106,19 @@ def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
 
 
 def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str, object]) -> SimpleNamespace:
-    """A scale in which the keys of some knobs have the knobs' values.
+    """Set the keys of some knobs to the knobs' values.
 
     Parameters
     ----------
     knobs
-        name of a notebook's parameter -> the key of the dial that it stands for, as "consensus.threshold"
+        name of a notebook's parameter -> its key in the dial, such as "consensus.threshold"
     values
-        of those that are turned
+        values of the knobs that are turned
 
     Raises
     ------
     StudyError
-        Naming the knob, where its key cannot have the value.
+        If a key cannot have the value, naming the knob.
     """
     whole = {name: vars(said) if isinstance(said, SimpleNamespace) else said for name, said in vars(scale).items()}
     for knob, value in values.items():
@@ -128,7 +128,8 @@ def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str
 
 
 class Dial:
-    """A scale as a notebook reads it: `note(key, value)` is called for every value read, sections as "wanli.key"."""
+    """A scale for a notebook: `note(key, value)` is called for every value read, with keys of sections as
+    "wanli.key"."""
 
     def __init__(self, part: SimpleNamespace, note: Callable[[str, Any], None], section: str = ""):
         self._part, self._note, self._section = part, note, section
@@ -147,12 +148,12 @@ class Dial:
 # ---------------------------------------------------------------- parameters
 
 
-# How a user's own file is read: arguments of `load`, options of the command line, in capitals parameters of a notebook.
+# Form of a user's file: arguments of `load`, options of the command line and, in capitals, parameters of a notebook.
 FORM = ("columns", "labels", "encoding")
 
 
 class Parameters(BaseModel):
-    """What every notebook takes; its own, the knobs, are added by `check`."""
+    """The parameters of every notebook; `check` adds a notebook's knobs."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -160,16 +161,16 @@ class Parameters(BaseModel):
     SEEDS: Annotated[int, Field(ge=1, le=20)] | None = None
     DATA_DIR: str | None = None
     CORPUS: str | None = None
-    COLUMNS: dict[str, str] | None = None  # `FORM`: the command line sets it, no notebook declares it
+    COLUMNS: dict[str, str] | None = None  # part of `FORM`: set by the command line, declared by no notebook
     LABELS: dict[str, str] | None = None
     ENCODING: str | None = None
-    # the results go into this folder, whatever is turned: commands that run several chapters set it, no notebook does
+    # folder of the results, regardless of knobs: set by commands that run several chapters, declared by no notebook
     INTO: Annotated[str, Field(pattern=r"^\w[\w.+=-]*$")] | None = None
 
     @field_validator("CORPUS")
     @classmethod
     def is_known(cls, corpus: str | None, others: ValidationInfo) -> str | None:
-        """Refuse what is neither a known name nor a file here or in the data folder."""
+        """Refuse a value that is neither a known name nor a file here or in the data folder."""
         from nli_lib.corpora import reading, sources
 
         names = sources.names()
@@ -188,7 +189,7 @@ class Parameters(BaseModel):
     @field_validator("LABELS")
     @classmethod
     def are_names(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
-        """Refuse what is no label's name."""
+        """Refuse unknown names of labels."""
         if labels:
             from nli_lib.corpora.corpus import declared
 
@@ -197,12 +198,12 @@ class Parameters(BaseModel):
 
 
 def form_of(parameters: Mapping[str, object]) -> dict[str, object]:
-    """What the parameters of a notebook say about how a user's file is read, as `load` takes it."""
+    """The form of a user's file from the parameters of a notebook, as arguments of `load`."""
     return {name: parameters[name.upper()] for name in FORM}
 
 
 def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
-    """How a user's file is read as the command line takes it."""
+    """The form of a user's file as options of the command line."""
     pairs = {name: ",".join(map("=".join, said.items())) for name, said in form.items() if isinstance(said, dict)}
     return {**form, **pairs}
 
@@ -213,14 +214,14 @@ def _shown(value: object) -> str:
 
 
 def close(name: object, choices: Iterable[str]) -> str:
-    """'; did you mean "..."?' when one of `choices` is near `name`, else ""."""
+    """'; did you mean "..."?' if one of `choices` is similar to `name`, else ""."""
     upper = {choice.upper(): choice for choice in choices}
     near = difflib.get_close_matches(str(name).upper(), upper, n=1, cutoff=0.6)
     return f'; did you mean "{upper[near[0]]}"?' if near else ""
 
 
 def _told(error: Mapping, known: Iterable[str]) -> str:
-    """One of pydantic's errors with the parameter, what was given and what is near it."""
+    """The text of one of pydantic's errors, with the parameter, the given value and similar names."""
     name = error["loc"][0]
     if error["type"] == "extra_forbidden":
         return f"{name}: no such parameter{close(name, known)} (allowed: {', '.join(known)})"
@@ -233,7 +234,7 @@ def _told(error: Mapping, known: Iterable[str]) -> str:
 
 
 def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
-    """Where a user's own file lies, here or in the data folder; None for a corpus by name, and where there is none."""
+    """Path of a user's file, here or in the data folder; None for a corpus by name, or if there is no such file."""
     if not is_own_file(corpus):
         return None
     from nli_lib.corpora import sources
@@ -243,15 +244,15 @@ def own_path(corpus: str, data_dir: str | None = None) -> Path | None:
 
 
 def is_own_file(corpus: str) -> bool:
-    """Whether CORPUS is a user's own file and not a corpus by name: those have no ending."""
+    """True if CORPUS is a user's file and not a corpus by name; names have no ending."""
     return bool(Path(corpus).suffix)
 
 
 def check(values: Mapping[str, object], knobs: Iterable[str] = ()) -> dict[str, object]:
-    """All parameters, defaults filled in, or one `StudyError` that lists every problem.
+    """Check all parameters and fill in defaults; raise one `StudyError` that lists every problem.
 
-    `values` are names and values as given; `knobs` are a notebook's own parameters, which must all be given: the dial
-    says what each may be (`turned`).
+    `values` are the given names and values; `knobs` are the notebook's additional parameters, which must all be given;
+    the dial decides their possible values (`turned`).
     """
     own = dict.fromkeys(knobs, (Any, ...))
     model = create_model("Parameters", __base__=Parameters, **own)
@@ -262,7 +263,7 @@ def check(values: Mapping[str, object], knobs: Iterable[str] = ()) -> dict[str, 
 
 
 def literals(namespace: Mapping[str, object]) -> dict[str, object]:
-    """The parameters in a notebook's namespace: public names of plain values. In and Out are the kernel's own."""
+    """The parameters in a notebook's namespace: public names with plain values, without the kernel's In and Out."""
     plain = (type(None), bool, int, float, str, list, tuple, dict, set)
     public = {name: value for name, value in namespace.items() if name[:1] != "_" and name not in ("In", "Out")}
     return {name: value for name, value in public.items() if isinstance(value, plain)}
@@ -276,15 +277,15 @@ FILE = Path(__file__).with_name("recipes.yaml")
 
 @functools.lru_cache
 def recipes() -> dict[str, dict[str, Any]]:
-    """Every paper's recipe by the paper's key: fields of `RunSpec` and their values."""
+    """The recipes by the papers' keys: fields of `RunSpec` and their values."""
     return yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 
 def run_spec(paper: str, dial: Any, **fields: object) -> RunSpec:
-    """The spec of a run by a paper's recipe.
+    """Make the spec of a run from a paper's recipe.
 
-    `fields` come before the recipe; encoder, epochs and learning rate that neither names are the dial's, the paper's
-    own section first.
+    `fields` override the recipe; if neither has encoder, epochs or learning rate, they come from the dial, first from
+    the paper's section.
     """
     chosen = {**recipes()[paper], **fields}
     for name in ("model", "epochs", "learning_rate"):

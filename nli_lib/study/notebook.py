@@ -1,4 +1,4 @@
-"""What a notebook uses to take part in the study: checked parameters, tidy tables, numbers in prose, an honest record::
+"""The notebook's interface to the study: checked parameters, tidy tables, numbers in prose, a record of the run::
 
     SCALE, CORPUS, SEEDS, DATA_DIR = "smoke", None, None, None      # cell tagged `parameters`, one literal a line
 
@@ -12,13 +12,13 @@
     study.say("{share:.1%} of the {n:,} pairs are ambiguous.", share=..., n=len(scores))
     study.finish()                                                  # cell tagged `finish`
 
-What is shown is text, whatever stands in a corpus: the values in prose, whose template is filled whole or not at all,
-and the cells, headers and index of a table. Tables are recorded with short names and shown with those of the prose:
-`above_half` as "above half", the corpus `mnli` as MultiNLI, and true and false as yes and no. A number that is rounded
-to zero has no sign.
+Everything is shown as text, whatever a corpus contains: the values in prose, with a template that is filled completely
+or not at all, and the cells, headers and index of a table. Tables are recorded with short names and shown with readable
+ones: `above_half` as "above half", the corpus `mnli` as MultiNLI, and true and false as yes and no. A number that is
+rounded to zero has no sign.
 
-Importing this module needs no torch. What decides a number stands in definitions that the record names
-(`standing.rest_on`), not here.
+Importing this module needs no torch. The code that decides numbers is not here but in definitions that the record names
+(`standing.rest_on`).
 """
 
 import contextlib
@@ -55,7 +55,7 @@ NOTHING: Mapping = MappingProxyType({})
 
 
 class _Filler(string.Formatter):
-    """``str.format`` that refuses a field without a number in it and escapes text, however deep the field reaches."""
+    """``str.format`` that refuses fields without a number and escapes text, also in nested fields."""
 
     def get_field(self, field_name, args, kwargs):
         value, first = super().get_field(field_name, args, kwargs)
@@ -78,17 +78,17 @@ class _Filler(string.Formatter):
 
 
 def as_text(value: str) -> str:
-    """The Markdown that shows ``value`` as it is, on one line: no tag, link or role of the book comes alive in it."""
+    """Escape ``value`` as Markdown on one line, so that it contains no active tag, link or role of the book."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", value))
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """`template.format(**values)` that refuses gaps: unknown names, None, NaN, infinities.
+    """`template.format(**values)`, with an error for gaps: unknown names, None, NaN, infinities.
 
-    Text among the values is shown as text (`as_text`); what is meant as Markdown comes as IPython's ``Markdown``.
-    A field may reach into a value: ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a row. ``{gap:ci+.1%}``
-    of whatever has value, low and high writes all three: "+1.2% [-0.3%, +2.7%]"; what follows a blank is the unit, and
-    ``{gap:ci+.1f points}`` writes "+1.2 points [-0.3, +2.7]".
+    Text among the values is shown as text (`as_text`); pass Markdown as IPython's ``Markdown``. A field may be nested:
+    ``{rho.low:.2f}`` of an `Estimate`, ``{row[n]:,}`` of a row. ``{gap:ci+.1%}``, for an object with value, low and
+    high, writes all three: "+1.2% [-0.3%, +2.7%]"; a unit follows after a blank: ``{gap:ci+.1f points}`` writes "+1.2
+    points [-0.3, +2.7]".
     """
     names = {re.split(r"[.\[]", field)[0] for _, field, _, _ in string.Formatter().parse(template) if field is not None}
     if missing := sorted(names - values.keys()):
@@ -103,7 +103,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 
 NAMED = {"corpus", "condition", "encoder", "given", "pool", "score", "set", "slice", "source", "subset", "title"}
-HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # of an evaluation, "title" is that of its test set
+HEADERS = CORPORA | {"title": "set", "std": "standard deviation"}  # in an evaluation, "title" is the test set
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -113,10 +113,10 @@ def show(table: pd.DataFrame, formats: Mapping[str, str] = NOTHING, *, digits: i
     Parameters
     ----------
     formats
-        column -> how its values are written, e.g. "{:.1%}". Without one, floats have `digits` decimals, whole numbers
-        separate thousands, and a missing value is empty
+        column -> format of its values, e.g. "{:.1%}". By default floats have `digits` decimals, whole numbers have
+        separators, and missing values are empty
     index
-        whether the index is shown, as first columns
+        True shows the index, as first columns
     """
     if unknown := set(formats) - set(table.columns) - set(table.index.names):
         raise KeyError(f"show: the table has no column {sorted(unknown)}; it has {list(table.columns)}")
@@ -135,7 +135,7 @@ def show(table: pd.DataFrame, formats: Mapping[str, str] = NOTHING, *, digits: i
         for place, (column, kind) in enumerate(zip(table, table.dtypes, strict=True))
         if not pd.api.types.is_numeric_dtype(kind)
     ]
-    # a name from the content: the same table makes the same page, and rules meet their own table only
+    # a name from the content: the same table makes the same page, and style rules apply only to their table
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
     formats = dict.fromkeys(table.select_dtypes("float"), f"{{:,.{digits}f}}") | {**formats}
@@ -146,7 +146,7 @@ def show(table: pd.DataFrame, formats: Mapping[str, str] = NOTHING, *, digits: i
 
 
 def _shown(value: object) -> object:
-    """A cell: the Styler escapes strings alone, so that whatever is no number becomes one."""
+    """The value of a cell: anything but a number becomes a string, because the Styler escapes only strings."""
     if pd.api.types.is_bool(value):
         return "yes" if value else "no"
     return value if pd.api.types.is_scalar(value) else str(value)
@@ -159,10 +159,10 @@ def _header(name: object) -> object:
 
 
 def show_interactive(figure: object) -> None:
-    """Display a plotly figure, which answers the pointer.
+    """Display a plotly figure, which responds to the pointer.
 
     Only its data go into the notebook: JupyterLab draws them with plotly's extension, which comes with plotly, and the
-    book with the one copy of plotly's script that all its pages share. `figure.show()` would store 4 MB of script.
+    book with one copy of plotly's script, shared by all pages. `figure.show()` would store 4 MB of script.
     """
     drawn = json.loads(figure.to_json()) | {"config": {"responsive": True, "displaylogo": False}}
     display({PLOTLY: drawn, "text/plain": "interactive figure"}, raw=True)
@@ -172,7 +172,7 @@ def show_interactive(figure: object) -> None:
 
 
 SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
-DRAW = "NLI_DRAW"  # set where only the tables are drawn, for the book: nothing is measured or recorded
+DRAW = "NLI_DRAW"  # set when pages are drawn from tables, for the book: nothing is measured or recorded
 SEEN = "_nli_names_at_begin"
 _SCALE_LIMIT = object()
 
@@ -180,18 +180,17 @@ _SCALE_LIMIT = object()
 def begin(notebook: str, namespace: dict, *, knobs: Mapping[str, str] = NOTHING) -> "Study":
     """Check the parameters in `namespace` (pass `globals()`) and open the notebook's study.
 
-    Every public plain value in the namespace counts as a parameter, so a misspelt one is found. Run the cell again as
-    often as you like: names that the notebook itself made since are left alone.
+    Every public plain value in the namespace counts as a parameter, so a misspelt one is found. The cell can be run
+    again: names that the notebook has created since are ignored.
 
-    `knobs` are the notebook's own parameters, each of which stands for a key of the dial, as in
-    {"THRESHOLD": "consensus.threshold"}: None leaves the dial's value, anything else is what `study.dial` gives for
-    that key. The results of turned knobs go to a folder that is named after them; what the notebook reads of other
-    notebooks comes from the study's own folder.
+    `knobs` are additional parameters, each for a key of the dial, as in {"THRESHOLD": "consensus.threshold"}: None
+    keeps the dial's value, any other value replaces it in `study.dial`. With turned knobs the results go to a folder
+    named after them; tables of other notebooks are read from the study's usual folder.
 
     Raises
     ------
     StudyError
-        Naming every wrong parameter, and `StudyError` when the notebook is being run elsewhere.
+        If parameters are wrong, naming all of them, or if the notebook is being run elsewhere.
     """
     known = namespace.get(SEEN)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
@@ -201,16 +200,16 @@ def begin(notebook: str, namespace: dict, *, knobs: Mapping[str, str] = NOTHING)
 
 
 class Study:
-    """One notebook's part in a study.
+    """The part of one notebook in a study.
 
     Attributes: `params` (dict), `dial` (the scale's values), `results_name` (name of the results folder), `exports`
-    (folder for lists with a corpus's own text), `corpus_name`, `own_file` (whether that is a user's own file),
-    `train_split`, `test_split`, `seeds` (tuple of ints), `data_dir`.
+    (folder for lists with a corpus's text), `corpus_name`, `own_file` (True for a user's file), `train_split`,
+    `test_split`, `seeds` (tuple of ints), `data_dir`.
 
     Parameters
     ----------
     only
-        `parts.TRAIN` or `parts.TAKE` where nothing but parts is made, and no record; by default what `parts.ONLY` says
+        `parts.TRAIN` or `parts.TAKE` to make only parts and no record; by default the value of `parts.ONLY`
     """
 
     def __init__(self, notebook: str, params: dict, knobs: Mapping[str, str] = NOTHING, only: str | None = None):
@@ -234,7 +233,7 @@ class Study:
             print(SMOKE_LABEL)
         if self.drawing:
             return
-        stored = not self._only_parts  # where nothing but parts is made, no record is
+        stored = not self._only_parts  # a run that makes only parts has no record
         self._clock = time.monotonic()
         self._record = standing.opened(notebook, self.results_name, params, refuse=stored)
         for name in turned:
@@ -252,7 +251,8 @@ class Study:
         return self.dial.test_split if self.corpus_name == self.dial.corpus else "test"
 
     def title_of(self, corpus: str | None = None) -> str:
-        """A corpus (by default the study's) as prose calls it: "SNLI", "the planted corpus", or the name of a file."""
+        """The name of a corpus (by default the study's) in prose: "SNLI", "the planted corpus", or the name of a
+        file."""
         corpus = corpus or self.corpus_name
         known = {name: source.title for name, source in sources.SOURCES.items()} | {"planted": "the planted corpus"}
         return known.get(corpus, Path(corpus).name)
@@ -264,10 +264,10 @@ class Study:
     # ------------------------------------------------------------ corpora
 
     def corpus(self, split: str | None = None, *, name: str | None = None, limit: object = _SCALE_LIMIT) -> Corpus:
-        """A corpus at this scale: the study's own training split by default.
+        """Load a corpus at this scale, by default the study's training split.
 
         `limit` defaults to the scale's: `limit` for the training split, `suite_limit` for every other one; None takes
-        all rows. What was read is written into the record by its digest.
+        all rows. The corpus is noted in the record by its digest.
         """
         self._measures("corpora are read", "corpora")
         name, split = name or self.corpus_name, split or self.train_split
@@ -278,13 +278,13 @@ class Study:
         return sources.load(name, split, data_dir=self.data_dir, limit=limit, **form)
 
     def test(self) -> Corpus:
-        """The study's test set. A user's file has none, so what needs one raises `StudyError`."""
+        """Load the study's test set. Raises `StudyError` for a user's file, which has none."""
         if self.own_file:
             raise StudyError(f"{self.notebook} needs a test set of its own, and {self.corpus_name} is one file")
         return self.corpus(self.test_split)
 
     def three_way(self, corpus: Corpus) -> Corpus:
-        """``corpus``, for a chapter that sets it beside corpora of three labels; `StudyError` where it has others."""
+        """Return ``corpus`` for a comparison with three-label corpora; raise `StudyError` if it has other labels."""
         if corpus.classes != LABELS:
             raise StudyError(
                 f"{self.notebook} compares corpora with the labels {', '.join(LABELS)}, and {corpus.name} has "
@@ -293,9 +293,9 @@ class Study:
         return corpus
 
     def load_each(self, sets: Mapping[str, tuple[str, str]] | str, limit: int | None = None) -> dict[str, Corpus]:
-        """The corpora of `sets`, title -> (name, split) or the name of a suite, that are at hand, by title.
+        """Load the available corpora of `sets`, title -> (name, split) or the name of a suite; return them by title.
 
-        The others go with the reason into the table "missing", which is always written; see `absent`.
+        Missing ones go, with the reason, into the table "missing", which is always written; see `absent`.
         """
         self._measures("corpora are read", "suites")
         loaded, missing = suites.load_each(sets, self.data_dir, limit)
@@ -304,13 +304,13 @@ class Study:
         return loaded
 
     def absent(self) -> list[str]:
-        """Titles of the corpora that `load_each` could not load; none where a record is older than that table."""
+        """Titles of the corpora that `load_each` could not load; none if the record is older than that table."""
         with contextlib.suppress(StudyError):
             return self.table("missing")["corpus"].tolist()
         return []
 
     def log_corpus(self, corpus: Corpus) -> None:
-        """Write a corpus that a cell made itself into the record; what is loaded is written by itself."""
+        """Note in the record a corpus that a cell made; loaded corpora are noted automatically."""
         self._measures("a corpus is written into the record")
         entry = {"digest": corpus.digest[:16], "rows": len(corpus), "source": corpus.source}
         entry["skipped"] = {reason: int(count) for reason, count in corpus.skipped.items()}
@@ -321,53 +321,53 @@ class Study:
 
     @property
     def wanli_task(self) -> tuple[str, str]:
-        """Corpus and split that WANLI's task model learns: the dial's, or the corpus that was asked for."""
+        """Corpus and split for training WANLI's task model: the dial's, or the requested corpus."""
         if self.corpus_name == self.dial.corpus:
             return self.dial.wanli.task
         return self.corpus_name, self.train_split
 
     @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
-        """Corpora to sort by difficulty: name -> (the split that is sorted, another split to train on).
+        """Corpora to sort by difficulty: name -> (split to sort, another split to train on).
 
-        The dial's own list, or the one corpus that was asked for. A user's file has no other split: None.
+        The dial's list, or the requested corpus. A user's file has no other split: None.
         """
         if self.corpus_name == self.dial.corpus:
             return dict(self.dial.difficulty.corpora)
         return {self.corpus_name: (self.test_split, None if self.own_file else self.train_split)}
 
     def difficulty_seeds(self, corpus: str) -> tuple[int, ...]:
-        """Seeds of the trainings that sort a corpus by difficulty: SEEDS of them, else as many as the dial says."""
+        """Seeds of the trainings that sort a corpus by difficulty: SEEDS of them, else the dial's number."""
         return self.seeds_of(self.dial.difficulty.trainings.get(corpus, 1))
 
     def seeds_of(self, trainings: int | None) -> tuple[int, ...]:
-        """Seeds of a part for which the dial asks for its own number of ``trainings``: SEEDS of them where it is given,
-        else that many, and where that is None as many as in the rest of the scale."""
+        """Seeds for a part of the study with a separate number of ``trainings`` in the dial: SEEDS of them if given,
+        else that number, or the scale's usual number if that is None."""
         return self.seeds if self.params["SEEDS"] or trainings is None else tuple(range(trainings))
 
     # ------------------------------------------------------------ runs
 
     def spec(self, paper: str, corpus: Corpus | None = None, seed: int = 0, /, **changes: object) -> RunSpec:
-        """The `RunSpec` of a training by a paper's recipe at this scale.
+        """Make the `RunSpec` of a training by a paper's recipe at this scale.
 
         Parameters
         ----------
         paper
-            a key of `recipes.yaml`. "difficulty" takes the first of the dial's two encoders. "generator" passes over
-            its pairs once, after the last epoch, because a pass costs as much as an epoch. "disco", "zfilter" and
-            "experts" train on ``corpus`` as a whole training set, which a cell put together; "zfilter" without
-            patience unless ``changes`` bring it, since the released script has none.
+            a key of `recipes.yaml`. "difficulty" uses the first of the dial's two encoders. "generator" evaluates its
+            pairs only after the last epoch, because this costs the time of an epoch. "disco", "zfilter" and "experts"
+            train on ``corpus`` as a complete training set, made by a cell; "zfilter" has no patience unless ``changes``
+            has it, as in the released script.
         corpus
-            what is trained on; by default the study's own, its training split
+            the training corpus; by default the study's training split
         changes
-            fields of the spec that come before the recipe's and the dial's
+            fields of the spec that override the recipe and the dial
         """
         self._measures("a run is named", "recipes")
         self._note("recipes", paper, dial.recipes()[paper])
         name, split = (corpus.name, corpus.split) if corpus is not None else (self.corpus_name, self.train_split)
-        # a user's file is named by its path, which the corpus's own name has lost
+        # a user's file is identified by its path, which the corpus's name does not have
         place = {"corpus": self.corpus_name if self.own_file else name, "split": split, "limit": None}
-        # what the dial says, without encoder, epochs and learning rate of the paper's section
+        # the dial's values, without encoder, epochs and learning rate of the paper's section
         said, part = {}, getattr(self.dial, "debiased" if paper == "zfilter" else paper)
         if paper in ("disco", "zfilter", "experts"):
             said["subset"] = corpus.digest[:12]
@@ -384,29 +384,29 @@ class Study:
         if paper in ("zfilter", "experts"):
             said |= {"warmup_steps": part.warmup_steps, "capture": "train"}
         fields = {**place, "seed": seed, **said, **changes}
-        if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus under one name
+        if self.own_file and fields["corpus"] == self.corpus_name:  # an edited file is another corpus
             fields = {"content": standing.corpus_file(self.corpus_name, self.data_dir), **fields}
         return dial.run_spec(paper, self.dial, **fields)
 
     def generator_seeds(self) -> tuple[int, ...]:
-        """Seeds of the trainings of each generator: SEEDS of them, else as many as the dial says."""
+        """Seeds of the trainings of each generator: SEEDS of them, else the dial's number."""
         return self.seeds_of(self.dial.generator.trainings)
 
     # ------------------------------------------------------------ tables
 
     def save(self, table: pd.DataFrame, part: str) -> pd.DataFrame:
-        """Write one tidy table, whole or not at all, to `<notebook>.<part>.csv` (.parquet when long); at most 1 MB.
+        """Write a tidy table, completely or not at all, to `<notebook>.<part>.csv` (.parquet if long), at most 1 MB.
 
-        Its first rows are returned, so that a notebook shows them."""
+        Returns its first rows, for the notebook to show."""
         self._measures(f"table {part!r} is written")
         if not self._only_parts:
             self._note_table("outputs", write_table(table, self.folder / f"{self.notebook}.{part}"))
         return table.head(3)
 
     def parts(self, wanted: Mapping[str, parts.Part]) -> dict[str, pd.DataFrame]:
-        """The tables of parts, by name: read where they are recorded, made and recorded where not (`study.parts`).
+        """The tables of parts, by name: read if recorded, otherwise made and recorded (`study.parts`).
 
-        Ask for all at once, so that several processes make parts each and `nli-study status` can count them.
+        Ask for all at once, so that several processes can share the work and `nli-study status` can count them.
         """
         self._measures("parts are made")
         self._parts |= wanted
@@ -421,7 +421,7 @@ class Study:
         return tables
 
     def table(self, part: str, notebook: str | None = None) -> pd.DataFrame:
-        """A recorded table of this notebook, or of another. Raises `StudyError` naming the command that makes it."""
+        """Read a recorded table of this notebook or another. Raises `StudyError`, naming the command that makes it."""
         notebook = notebook or self.notebook
         folder = self.folder if notebook == self.notebook else paths.RESULTS / self.standard
         path = find_table(folder / f"{notebook}.{part}")
@@ -435,22 +435,23 @@ class Study:
         return read_table(path)
 
     def gather(self, part: str) -> pd.DataFrame:
-        """One table of every notebook that recorded `part`, stacked, with a first column `notebook`."""
+        """Read the table `part` of all notebooks that recorded it, stacked, with a first column `notebook`."""
         found = standing.notebooks_with(part, self.standard)
         if not found:
             raise StudyError(f"no notebook has recorded {part!r} in {paths.RESULTS / self.standard}: run the study")
-        self._note("gathered", part, found)  # a table that appears later makes what was gathered stale
+        self._note("gathered", part, found)  # a table that appears later makes this record stale
         tables = {name: self.table(part, name) for name in found}
         return pd.concat(tables, names=["notebook"]).reset_index("notebook").reset_index(drop=True)
 
     def book_file(self, file: str) -> Path:
-        """The path of a file of the book, such as "claims.yaml". When it changes, this notebook's record is stale."""
+        """The path of a file of the book, such as "claims.yaml". If it changes, this notebook's record becomes
+        stale."""
         path = paths.BOOK / file
         self._note("declared", file, standing.digest_file(path))
         return path
 
     def export(self, table: pd.DataFrame, part: str) -> pd.DataFrame:
-        """Keep a table that holds a corpus's own text, or is too large to track, as parquet in `exports`; its head."""
+        """Write a table with a corpus's text, or one too large to track, as parquet to `exports`; return its head."""
         self._measures(f"table {part!r} is exported")
         path = paths.EXPORTS / self.results_name / f"{self.notebook}.{part}.parquet"
         if not self._only_parts:
@@ -460,7 +461,7 @@ class Study:
         return table.head(3)
 
     def exported(self, part: str, notebook: str) -> pd.DataFrame:
-        """What another notebook exported. Raises `StudyError` where it is not there, or not what was recorded."""
+        """Read a table that another notebook exported. Raises `StudyError` if it is missing or not the recorded one."""
         self._measures("an exported table is read")
         path = self.exports / f"{notebook}.{part}.parquet"
         digest = standing.digest_file(path)
@@ -471,7 +472,7 @@ class Study:
         return pd.read_parquet(path)
 
     def log_journal(self, journal: Journal, keys: Sequence[str], prompt: str) -> None:
-        """Write into the record which answers of a language model were used: the journal and the prompt, by digest."""
+        """Note in the record the used answers of a language model: the digests of journal and prompt."""
         from nli_lib.generate.pairs import digest_prompt
 
         entry = {**journal.summary(keys), "prompt": {prompt: digest_prompt(prompt)}}
@@ -480,17 +481,17 @@ class Study:
     # ------------------------------------------------------------ words and claims
 
     def say(self, template: str, **values: object) -> None:
-        """Show Markdown prose with numbers in it: `study.say("{share:.1%} of {n:,}", share=.25, n=9842)`.
+        """Show Markdown prose with numbers: `study.say("{share:.1%} of {n:,}", share=.25, n=9842)`.
 
-        A name without a value, and a number that is not one (NaN), are errors: prose never shows a gap. Text among the
-        values is shown as text, never as HTML.
+        A name without a value, or NaN, is an error: prose never shows a gap. Text among the values is shown as text,
+        never as HTML.
         """
         display(Markdown(fill(template, values)))
 
     def answer(self, verdict: str, template: str, **values: object) -> None:
-        """Show the chapter's answer, its verdict first: one of `stats.VERDICTS`, then a sentence as `say` has it.
+        """Show the chapter's answer: a verdict, one of `stats.VERDICTS`, then a sentence as in `say`.
 
-        The book puts the verdict beside the question, in the sidebar and on the overviews. Once a chapter.
+        The book shows the verdict next to the question, in the sidebar and on the overviews. Call it once in a chapter.
         """
         if verdict not in VERDICTS:
             raise StudyError(f"the verdict {verdict!r} is none of {', '.join(VERDICTS)}")
@@ -503,21 +504,21 @@ class Study:
     ) -> None:
         """Record a declared claim's statistic with its interval in `<notebook>.claims.csv`; the ledger judges it.
 
-        `corpora`: names of the corpora it was computed from, the study's own by default. A user's own file is recorded
-        as "own file", even when it bears the name of a published corpus.
+        `corpora`: names of the corpora behind the statistic, by default the study's. A user's file is recorded as "own
+        file", even if it has the name of a published corpus.
 
         Parameters
         ----------
         estimate
-            or one for each part of a claim that says the same of several things, by the part's name
+            an estimate, or one for each part of a claim about several things, by the part's name
         more
-            ``learnt=False`` where neither side of a comparison of accuracies is surely above the most frequent label;
-            ``freedom``, the degrees of freedom of an interval over trainings where they are not those of the trainings
+            ``learnt=False`` if neither side of a comparison of accuracies is certainly above the most frequent label;
+            ``freedom``, the degrees of freedom of an interval over trainings if they are not trainings - 1
         """
         names, rows = list(corpora or [self.corpus_name]), []
         if self.own_file:
             own = {self.corpus_name, Path(self.corpus_name).name.split(".")[0]}
-            names = ["own file" if name in own else name for name in names]  # no evidence for a paper's claim
+            names = ["own file" if name in own else name for name in names]  # not evidence for a paper's claim
         for part, each in ({"": estimate} if isinstance(estimate, Estimate) else estimate).items():
             if each.low > each.high:
                 raise StudyError(f"claim {id}: the interval's low end {each.low:g} lies above {each.high:g}")
@@ -527,8 +528,8 @@ class Study:
         self.save(pd.DataFrame([row for rows in self._claims.values() for row in rows]), "claims")
 
     def claimed(self, id: str, *, times: float = 1) -> Estimate | None:
-        """What this notebook recorded of a declared claim, for its page, ``times`` so much: 100 makes points of shares.
-        None where it recorded nothing."""
+        """The recorded estimate of a declared claim, multiplied by ``times``: 100 turns shares into points. None if
+        nothing was recorded."""
         path = find_table(self.folder / f"{self.notebook}.claims")
         rows = pd.DataFrame() if path is None else read_table(path).set_index("id")
         if id not in rows.index:
@@ -539,19 +540,19 @@ class Study:
     # ------------------------------------------------------------ the record
 
     def _command(self, notebook: str) -> str:
-        """The shell command that runs another notebook on the same corpus, which is read as here."""
+        """The shell command that runs another notebook on the same corpus, read in the same way."""
         given = {"data_dir": self.data_dir, **dial.as_options(dial.form_of(self.params))}
         return standing.command(notebook, self.params["SCALE"], self.params["CORPUS"], **given)
 
     def _measures(self, what: str, use: str = "") -> None:
-        """Refuse ``what`` where the book is drawn, and note the part of the library that it uses."""
+        """Refuse ``what`` while the book is drawn, and note the part of the library that it uses."""
         if self.drawing:
             raise StudyError(f"{what} while the book is drawn from the tables: tag the cell `measure`")
         if use:
             standing.rest_on(self._record, use)
 
     def _note(self, kind: str, name: str, value: object) -> None:
-        """Write into the record that something was read or written, by kind (`standing.KINDS`) and name."""
+        """Note in the record that something was read or written, by kind (`standing.KINDS`) and name."""
         if not self.drawing:
             self._record[kind][name] = value
 
@@ -559,9 +560,9 @@ class Study:
         self._note(kind, path.relative_to(paths.RESULTS).as_posix(), standing.digest_file(path))
 
     def finish(self) -> None:
-        """The last line of a notebook: write what was done into the record and say it.
+        """End the notebook: complete the record and print a summary.
 
-        Under the runner the last word is the runner's: it counts the cells.
+        The runner has the last word on success: it counts the cells.
         """
         if not self.drawing:
             record, seconds = self._record, round(time.monotonic() - self._clock, 1)

@@ -1,39 +1,38 @@
-"""Parts: a table that rests on many trainings is made of small tracked files, one a training, which outlive the runs::
+"""Parts: a table from many trainings is made of small tracked files, one for each training, which outlive the runs::
 
     tables = study.parts({"longer, training 0": Part("23_debiased_generator", decides, make), ...})
 
-What is recorded is read; what is missing is made, in this order, and recorded the moment it is there. A part is found
-by what decides it, as content (`decided`), and never by code: code that chooses other rows gives another digest by
-itself, and a refactoring loses nothing::
+Recorded parts are read; missing ones are made, in order, and recorded at once. A part is identified by content
+(`decided`), never by code: code that chooses other rows gives another digest, and a refactoring loses nothing::
 
-    data/results/<study>/<chapter>.parts/<name>-<digest of what decides it>.parquet
-    data/results/<study>/<chapter>.parts/wanted.json    name -> file of all that the chapter asked for last
+    data/results/<study>/<chapter>.parts/<name>-<digest of the deciding content>.parquet
+    data/results/<study>/<chapter>.parts/wanted.json    name -> file of all parts in the last request
 
-A table over 1 MB is a folder of that name with several files. `table.attrs` says what decides it, what it cost and
-where it was made. Processes and machines that share the folder, or bring their files together, make parts each.
+A table over 1 MB is a folder of that name with several files. `table.attrs` has the deciding content, the cost and the
+device. Processes and machines that share the folder, or merge their files, can share the work.
 
-Trainings of a chapter as parts: what it asks of each model is recorded, so that no model has to be kept::
+Trainings of a chapter as parts: the answers of each model are recorded, so that no model has to be kept::
 
     trainings = {("Z-Aug", seed): Training(study.spec("zfilter", each, seed), each, tests), ...}
     tables = answers(study, trainings, accuracies)      # key -> the table that `accuracies(run, training)` returns
     bits = {key: right_in(table) for key, table in answers(study, trainings, right).items()}
 
-Trainings that have their rows, recipe and test sets in common are one part, whatever they are called. A question is a
-function of a cell or of this module; its name is part of what decides a part.
+Trainings with the same rows, recipe and test sets are one part, regardless of name. A question is a function of a cell
+or of this module; its name is part of the deciding content.
 
-Generators as parts, what each training recorded and what the generator then writes::
+Generators as parts, with the recorded logits of each training and the generator's samples::
 
     generators = {seed: plain(study, corpus, seed) for seed in study.generator_seeds()}
-    found = written(study, generators)  # trains and samples what is not recorded, with torch; the rest without
+    found = written(study, generators)  # missing ones are trained and sampled, with torch
     found[0].logits, found[0].log, found[0].samples
 
-Their samples are drawn in files that are kept as they come, then read as pairs and counted::
+Samples are written to files as they are drawn, then parsed as pairs and counted::
 
-    samples = draw(run, corpus, 20_000)          # one row a draw, with the reason where it is no pair
+    samples = draw(run, corpus, 20_000)          # one row per draw, with the reason if it is no pair
     as_corpus(samples[samples["reason"] == ""], corpus.classes)
 
-Draws have numbers, and each file in the run's folder holds some of them. A killed call goes on where it was, and
-machines that share the folder, or bring their files together, can take some each.
+Draws are numbered, and each file in the run's folder has some of them. After a kill, the same call continues, and
+machines that share the folder, or merge their files, can share the work.
 """
 
 from __future__ import annotations
@@ -73,15 +72,15 @@ if TYPE_CHECKING:
     from nli_lib.study.notebook import Study
 
 
-ONLY = "NLI_PARTS"  # set where nothing but parts is made: to one of
-TRAIN, TAKE = "train", "take"  # train what is missing, or take over only what finished runs hold
+ONLY = "NLI_PARTS"  # set for runs that make only parts: to one of
+TRAIN, TAKE = "train", "take"  # train missing parts, or only take them from finished runs
 CURE = "delete it, and it is made again"
-NAMES_ROWS = {"corpus", "content", "split", "limit", "subset", "validation"}  # fields of a spec: the digest says more
+NAMES_ROWS = {"corpus", "content", "split", "limit", "subset", "validation"}  # the digest says more
 WANTED = "wanted.json"
 
 
 class MissingPartsError(StudyError):
-    """Parts are missing where nothing but parts is made; the message says how many."""
+    """Parts are missing in a run that makes only parts; the message says how many."""
 
 
 class Part(NamedTuple):
@@ -90,11 +89,12 @@ class Part(NamedTuple):
     Attributes
     ----------
     decides
-        what decides it, as JSON; make: computes it. Its attrs replace what is measured of seconds and device
+        the deciding content, as JSON; make: computes the table. The table's attrs replace the measured seconds and
+        device
     ready
-        whether the run that it rests on is finished, so that making it trains nothing
+        True if the underlying run is finished, so that making the part trains nothing
     lock
-        parts with the same are made by one process at a time, by default each by itself
+        parts with the same lock are made by one process at a time; by default every part has its own
     """
 
     chapter: str
@@ -105,21 +105,21 @@ class Part(NamedTuple):
 
 
 def decided(spec: RunSpec, corpus: Corpus, start: Mapping | None = None, **more: object) -> dict:
-    """What decides a training: its recipe, the very rows in their order, their classes, and `more`, such as the digest
-    of what it is tested on. `start`: what decides the run whose weights it starts from."""
+    """The content that decides a training: its recipe, its rows in order, their classes, and `more`, such as the digest
+    of the test data. `start`: the content that decides the run from which it starts."""
     recipe = {name: value for name, value in spec.model_dump(exclude_defaults=True).items() if name not in NAMES_ROWS}
     recipe |= {"model": start} if start else {}
     return {"recipe": recipe, "rows": corpus.digest, "classes": list(corpus.classes), **more}
 
 
 def key_of(part: Part) -> str:
-    """A short digest of what decides the part."""
+    """A short digest of the content that decides the part."""
     canonical = json.dumps(part.decides, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:8]
 
 
 def file_of(name: str, part: Part, study: str) -> Path:
-    """Where the part called `name` lies, or will lie; one that the same decides may have another name."""
+    """Path of the part called `name`, existing or not; a part with the same deciding content may have another name."""
     folder, key = paths.RESULTS / study / f"{part.chapter}.parts", key_of(part)
     path = folder / f"{_readable(name)}-{key}.parquet"
     return path if path.exists() else next(folder.glob(f"*-{key}.parquet"), path)
@@ -130,11 +130,11 @@ def _readable(name: str) -> str:
 
 
 def gather(wanted: Mapping[str, Part], study: str, only: str | None = None) -> dict[str, pd.DataFrame]:
-    """The tables of parts, by name: read where they are recorded, made and recorded where they are not.
+    """The tables of parts, by name: read if recorded, otherwise made and recorded.
 
-    What another process is making is left to it, and waited for after everything else. With `only`, `TRAIN` or `TAKE`,
-    nothing is waited for, and `MissingPartsError` is raised where parts are missing in the end. Raises `StoreError` for
-    a damaged part and for a full disk.
+    Parts in progress in another process are left to it, and awaited after everything else. With `only`, `TRAIN` or
+    `TAKE`, nothing is awaited, and `MissingPartsError` is raised if parts are missing at the end. Raises `StoreError`
+    for a damaged part or a full disk.
     """
     files = {name: file_of(name, part, study) for name, part in wanted.items()}
     for path in files.values():
@@ -176,10 +176,10 @@ def _make(name: str, part: Part, path: Path) -> None:
 
 
 def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
-    """The table as parquet, cut in halves until each is at most 1 MB."""
+    """The table as parquet, halved until each file is at most 1 MB."""
     table.attrs, buffer = dict(about), io.BytesIO()
     settings = {"compression": "zstd", "compression_level": 19, "use_dictionary": False, "data_page_size": 2**25}
-    settings["write_statistics"] = False  # of a table of bits they are longer than the table
+    settings["write_statistics"] = False  # for a table of bits they are longer than the table
     table.to_parquet(buffer, index=False, write_page_checksum=True, **settings)
     if len(buffer.getvalue()) <= MOST_BYTES or len(table) < 2:
         return [buffer.getvalue()]
@@ -188,7 +188,7 @@ def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
 
 
 def take(name: str, part: Part, source: str, target: str) -> None:
-    """Copy a part into the folder of a study, where that lacks it and another study's folder has it."""
+    """Copy a part into the folder of a study if it is missing there and another study's folder has it."""
     there, here = file_of(name, part, source), file_of(name, part, target)
     if there.exists() and not here.exists():
         copy = shutil.copytree if there.is_dir() else shutil.copyfile
@@ -197,12 +197,12 @@ def take(name: str, part: Part, source: str, target: str) -> None:
 
 
 def files_in(path: Path) -> list[Path]:
-    """The files of a part: itself, or those in its folder, in their order."""
+    """The files of a part: itself, or those in its folder, in order."""
     return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def read(path: Path, decides: Mapping) -> pd.DataFrame:
-    """A recorded part. Raises `StoreError` naming the file where it is damaged, or is not what its name says."""
+    """Read a recorded part. Raises `StoreError`, naming the file, if it is damaged or does not match its name."""
     files = files_in(path)
     with reading(path, CURE):
         tables = [pd.read_parquet(file, page_checksum_verification=True) for file in files]
@@ -212,19 +212,19 @@ def read(path: Path, decides: Mapping) -> pd.DataFrame:
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-# ---------------------------------------------------------------- how far a chapter is
+# ---------------------------------------------------------------- progress
 
 
 def declare(wanted: Mapping[str, Part], notebook: str, study: str) -> None:
-    """Leave the names and files of all parts that a chapter asks for, for `progress`."""
+    """Write the names and files of all parts that a chapter asks for, for `progress`."""
     path = paths.RESULTS / study / f"{notebook}.parts" / WANTED
     files = {name: os.path.relpath(file_of(name, part, study), path.parent) for name, part in wanted.items()}
     write_json(path, files)
 
 
 def progress(notebook: str, study: str) -> str:
-    """How many of the parts that a chapter asks for are there, and what the others cost, by the seconds that those of
-    the same kind took, on this machine where it has made one; "" for a chapter that has asked for none."""
+    """A text with the number of a chapter's existing parts and the cost of the others, by the seconds of parts of the
+    same kind, on this machine if it has made one; "" for a chapter without parts."""
     path = paths.RESULTS / study / f"{notebook}.parts" / WANTED
     if not path.is_file():
         return ""
@@ -232,7 +232,7 @@ def progress(notebook: str, study: str) -> str:
         wanted = {name: path.parent / file for name, file in json.loads(path.read_text(encoding="utf-8")).items()}
     rows, missing = [], []
     for name, file in wanted.items():
-        kind = re.sub(r"\d[\d.]*", "", name)  # trainings and settings of different numbers cost about the same
+        kind = re.sub(r"\d[\d.]*", "", name)  # trainings and settings that differ in numbers cost about the same
         if not file.exists():
             missing.append(kind)
             continue
@@ -257,20 +257,20 @@ def progress(notebook: str, study: str) -> str:
 # ---------------------------------------------------------------- trainings
 
 
-Key = tuple[str, int]  # what is trained, and the number of the training
+Key = tuple[str, int]  # name of a training, and its number
 
 
 class Training(NamedTuple):
-    """A training, made or not.
+    """A training, whether done or not.
 
     Attributes
     ----------
     tested
-        title -> Corpus that the model is asked about
+        title -> Corpus for the question
     objective
-        what it learns, the one that the spec names; None: `learn.fit.Classify`
+        the objective that the spec names; None: `learn.fit.Classify`
     validation
-        examples on which early stopping watches
+        examples for early stopping
     """
 
     spec: RunSpec
@@ -280,20 +280,20 @@ class Training(NamedTuple):
     validation: Corpus | None = None
 
     def run(self) -> Run:
-        """The run, trained where it is not in the store."""
+        """The run, trained if it is not in the store."""
         from nli_lib.learn.fit import fit
 
         return fit(self.spec, self.corpus, objective=self.objective, validation=self.validation)
 
     def decides(self, asked: str) -> dict:
-        """What decides the answer to a question, as content."""
+        """The content that decides the answer to a question."""
         more = {"validation": self.validation.digest} if self.validation is not None else {}
         tested = {title: each.digest for title, each in self.tested.items()}
         return decided(self.spec, self.corpus, asked=asked, tested=tested, **more)
 
 
 class Trained(NamedTuple):
-    """A training of another chapter, by the settings that it recorded (JSON of `RunSpec`): never made here."""
+    """A training of another chapter, given by its recorded settings (JSON of `RunSpec`); it is never done here."""
 
     settings: str
     tested: Mapping[str, Corpus]
@@ -308,18 +308,19 @@ class Trained(NamedTuple):
         return stored(self.settings)
 
     def decides(self, asked: str) -> dict:
-        """What decides the answer to a question; the rows are in the settings, as `subset`."""
+        """The content that decides the answer to a question; the settings include the rows, as `subset`."""
         tested = {title: each.digest for title, each in self.tested.items()}
         return {"recipe": json.loads(self.settings), "asked": asked, "tested": tested}
 
 
 class CrossScored(NamedTuple):
-    """A corpus scored by models that did not train on the pair, made or not; fields as in `learn.predict.cross_score`.
+    """A corpus scored by models that were not trained on the pair, whether done or not; fields as in
+    `learn.predict.cross_score`.
 
     Attributes
     ----------
     texts, of
-        other pairs to score instead, each by the model that did not train on pair number `of` (M,)
+        other pairs to score instead, each by the model that was not trained on pair number `of` (M,)
     """
 
     spec: RunSpec
@@ -331,7 +332,7 @@ class CrossScored(NamedTuple):
 
     @property
     def decides(self) -> dict:
-        """What decides the scores, as content."""
+        """The content that decides the scores."""
         more = {"fold": _digest(self.fold), "reuse_model_for": self.reuse_model_for}
         if self.texts is not None:
             more |= {"texts": self.texts.digest, "of": _digest(self.of)}
@@ -363,7 +364,7 @@ class CrossScored(NamedTuple):
 
 
 def cross_scores(study: Study, wanted: Mapping[Key, CrossScored]) -> dict[Key, NDArray[np.float32]]:
-    """The logits (N, C) of each, recorded, or computed now; one part for all folds, which all chapters share."""
+    """The logits (N, C) of each, recorded or computed now; one part for all folds, shared by all chapters."""
     names = {(title, seed): f"{title}, cross-scored, training {seed}" for title, seed in wanted}
     parts = {
         names[key]: Part("31_cross_scoring", each.decides, each.scores, each.finished) for key, each in wanted.items()
@@ -379,15 +380,15 @@ def _digest(numbers: NDArray[np.int64]) -> str:
 def answers(
     study: Study, trainings: Mapping[Key, Training | Trained], question: Callable, *, chapter: str | None = None
 ) -> dict[Key, pd.DataFrame]:
-    """What each training's model answers: recorded, or asked now, the model trained where it is not in the store.
+    """The answers of each training's model: recorded or computed now, with the model trained if it is not in the store.
 
-    The table's attrs say the seconds of the training and of the question, and the device. Raises `StoreError` for a
+    The table's attrs have the seconds of the training and of the question, and the device. Raises `StoreError` for a
     training of another chapter that is neither recorded nor in the store.
 
     Parameters
     ----------
     chapter
-        whose folder holds the parts, by default the study's own
+        chapter with the folder of the parts, by default the study's
     """
     wanted, names, first = {}, {}, {}
     for (title, seed), training in trainings.items():
@@ -411,7 +412,7 @@ def _part(chapter: str, training: Training | Trained, question: Callable) -> Par
 
 
 def there(training: Training | Trained | Generator) -> bool:
-    """Whether the run is in the store and trained to its end."""
+    """True if the run is in the store and trained to its end."""
     from nli_lib.learn.predict import finished
 
     return finished(training.spec)
@@ -429,7 +430,7 @@ def accuracies(run: Run, training: Training) -> pd.DataFrame:
 
 
 def right(run: Run, training: Training) -> pd.DataFrame:
-    """Which pairs of each test set are right by the rule argmax: columns title, n and right, one bit a pair."""
+    """The correct pairs of each test set by the rule argmax: columns title, n and right, one bit per pair."""
     from nli_lib.evaluate import correct_predictions
 
     tests, rows = training.tested, []
@@ -440,13 +441,13 @@ def right(run: Run, training: Training) -> pd.DataFrame:
 
 
 def guesses(run: Run, training: Training) -> pd.DataFrame:
-    """The probability of each class for each pair of the one corpus that is asked about, a column a class."""
+    """The probability of each class for each pair of the training's one tested corpus, a column for each class."""
     (said,) = _logits(run, training).values()
     return pd.DataFrame(softmax(said, axis=1).astype("float32"), columns=training.corpus.classes)
 
 
 def logits(run: Run, training: Training | Trained) -> pd.DataFrame:
-    """The logits of each pair of each corpus that is asked about: columns title and 0 to C - 1 (`logits_in`)."""
+    """The logits of each pair of each tested corpus: columns title and 0 to C - 1 (`logits_in`)."""
     tables = [pd.DataFrame(said).assign(title=title) for title, said in _logits(run, training).items()]
     return pd.concat(tables, ignore_index=True).rename(columns=str)
 
@@ -458,22 +459,23 @@ def _logits(run: Run, training: Training | Trained) -> dict[str, NDArray[np.floa
 
 
 def dynamics(run: Run, training: Training) -> pd.DataFrame:
-    """The logits of every epoch, a row an epoch and pair, a column a class: `epochs_in` gives (E, N, C) again."""
+    """The logits of every epoch, a row for each epoch and pair, a column for each class: `epochs_in` restores (E, N,
+    C)."""
     return pd.DataFrame(np.concatenate(run.logits), columns=training.corpus.classes)
 
 
 def right_in(table: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
-    """Title of a test set -> (N,) bool, from what `right` returned."""
+    """Title of a test set -> (N,) bool, from the result of `right`."""
     return {row.title: unpacked(row.right, row.n) for row in table.itertuples()}
 
 
 def logits_in(table: pd.DataFrame) -> dict[str, NDArray[np.float32]]:
-    """Title of a corpus -> (N, C), from what `logits` returned."""
+    """Title of a corpus -> (N, C), from the result of `logits`."""
     return {title: part.drop(columns="title").to_numpy() for title, part in table.groupby("title", sort=False)}
 
 
 def epochs_in(table: pd.DataFrame, pairs: int) -> NDArray[np.float32]:
-    """(E, N, C), from what `dynamics` returned of N pairs."""
+    """Logits (E, N, C), from the result of `dynamics` for N pairs."""
     return table.to_numpy().reshape(-1, pairs, table.shape[1])
 
 
@@ -489,17 +491,17 @@ def unpacked(bits: bytes, count: int) -> NDArray[np.bool_]:
 
 
 def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256) -> pd.DataFrame:
-    """`draws` samples of a finished generator, which was trained on `corpus`; columns as `read_samples`, and seed.
+    """Draw `draws` samples from a finished generator that was trained on `corpus`; columns as `read_samples`, and seed.
 
     Parameters
     ----------
     at_once
-        sequences that are sampled together; the last digits of their probabilities depend on it
+        sequences sampled together; the last digits of their probabilities depend on it
 
     Raises
     ------
     StoreError
-        For a run that is unfinished or damaged.
+        If the run is unfinished or damaged.
     """
     from nli_lib.learn.encode import frame
     from nli_lib.learn.generator import load, sample
@@ -539,9 +541,9 @@ def sample_files(spec: RunSpec, draws: int, at_once: int) -> dict[Path, range]:
 
 
 def read_samples(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
-    """What sampled texts (columns draw, text) say: with premise, hypothesis, label, reason as `learn.text.parse` has
-    them, and of the pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label)
-    and copy (`corpus`, on which the generator was trained, has the two texts, with whatever label).
+    """Parse sampled texts (columns draw, text): adds premise, hypothesis, label, reason as in `learn.text.parse`, and
+    for pairs intended_label (its name), duplicate (an earlier draw is the same pair with the same label) and copy
+    (`corpus`, on which the generator was trained, has the two texts, with any label).
     """
     return _marked(drawn.reset_index(drop=True).join(parse(drawn["text"], corpus.classes, special=special)), corpus)
 
@@ -558,8 +560,8 @@ def _marked(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
 
 
 def pack_samples(samples: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
-    """What `unpack_samples` needs of samples, as small as it gets and without any text of the corpus: a premise or
-    hypothesis that is a copy of one there is replaced by the uid of the first row that has it."""
+    """Reduce samples to what `unpack_samples` needs, without any text of the corpus: a copied premise or hypothesis is
+    replaced by the uid of the first row that has it."""
     table = samples[["draw", "label", "reason"]].astype({"draw": "int32", "label": "int8"})
     for side in SIDES:
         first = pd.Series(corpus.uid, one_line(getattr(corpus, side))).groupby(level=0).first()
@@ -569,7 +571,8 @@ def pack_samples(samples: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
 
 
 def unpack_samples(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
-    """The samples of a generator that was trained on `corpus`, as `read_samples` has them, without text."""
+    """Restore the samples of a generator that was trained on `corpus`, as from `read_samples`, without the column
+    text."""
     found = {"draw": table["draw"].astype(int)}
     for side in SIDES:
         texts = table[f"{side} of"].map(pd.Series(one_line(getattr(corpus, side)), corpus.uid))
@@ -578,8 +581,8 @@ def unpack_samples(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
 
 
 def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The samples that are pairs, without the columns text and reason. Raises `StudyError` where a generator, told
-    apart by the columns `by`, has none, with what became of its samples."""
+    """Keep the samples that are pairs, without the columns text and reason. Raises `StudyError`, with the outcomes, if
+    a generator (distinguished by the columns `by`) has none."""
     pairs = samples[samples["reason"] == ""]
     for name, part in samples.groupby(by):
         if not (part["reason"] == "").any():
@@ -591,7 +594,7 @@ def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
-    """Sampled pairs as a corpus; the label is the intended one until somebody has judged it. The rows keep their order.
+    """Make a corpus of sampled pairs, with the intended labels, which nobody has judged yet. The rows keep their order.
 
     Parameters
     ----------
@@ -605,7 +608,7 @@ def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:
 
 
 def counts(samples: pd.DataFrame) -> pd.DataFrame:
-    """What became of the draws, each counted once: columns outcome, count, share. A pair is "a pair", "a copy of a
+    """Count the outcomes of the draws, each once: columns outcome, count, share. A pair is "a pair", "a copy of a
     training pair", or "a repeated pair"; the other outcomes are the reasons."""
     outcome = samples["reason"].replace("", "a pair")
     outcome = outcome.mask(samples["duplicate"], "a repeated pair").mask(samples["copy"], "a copy of a training pair")
@@ -617,7 +620,7 @@ def counts(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 class Learnt(NamedTuple):
-    """What a generator learns: the name in its spec, and the arguments of the objective, which needs torch."""
+    """The objective of a generator: its name in the spec, and its arguments; the objective itself needs torch."""
 
     name: str
     given: tuple
@@ -630,18 +633,19 @@ class Learnt(NamedTuple):
 
 
 def ordinary(unlikelihood: float = 0.5, wrong: str = "one") -> Learnt:
-    """Its corpus, as `learn.generator.Generate` says."""
+    """Learn a corpus, by `learn.generator.Generate`."""
     return Learnt(generate_name(unlikelihood, wrong), (unlikelihood, wrong))
 
 
 def debiasing(keep: np.ndarray, flagged: Flagged, alpha: float = 1.0) -> Learnt:
-    """What a filter kept, and to avoid the flagged words of the rest, as `learn.generator.Debias` says; with alpha 0
-    what was kept alone."""
+    """Learn the pairs that a filter kept and avoid the flagged words of the rest, by `learn.generator.Debias`; with
+    alpha 0, only the former."""
     return Learnt(debias_name(~keep, *flagged, alpha=alpha), (~keep, *flagged, alpha), avoids=True)
 
 
 class Generator(NamedTuple):
-    """One training of a generator, made or not: `title` names its parts; it begins with the weights of `start`."""
+    """A training of a generator, whether done or not: `title` names its parts; it begins with the weights of
+    `start`."""
 
     title: str
     chapter: str
@@ -655,7 +659,7 @@ class Generator(NamedTuple):
         return decided(self.spec, self.corpus, self.start and self.start.decides)
 
     def trained(self) -> Run:
-        """The run, trained where it is not in the store, and so is the one it starts from."""
+        """The run, trained if it is not in the store, as is the run from which it starts."""
         from nli_lib.learn.generator import train
 
         if self.start and not there(self):
@@ -665,7 +669,7 @@ class Generator(NamedTuple):
         return train(self.spec, self.corpus, self.learnt.objective())
 
     def recorded(self) -> pd.DataFrame:
-        """Of each pair that it learnt from, log p(hypothesis | label, premise) for each label, after the last epoch."""
+        """log p(hypothesis | label, premise) of each training pair under each label, after the last epoch."""
         run = self.trained()
         about = run.store.read_json("about.json")
         table = pd.DataFrame(run.logits[-1]).rename(columns=str)
@@ -674,17 +678,17 @@ class Generator(NamedTuple):
 
     @property
     def record(self) -> dict[str, Part]:
-        """The part that `recorded` makes, by its name."""
+        """The part for `recorded`, by its name."""
         ready = functools.partial(there, self)
         return {f"{self.title}, record": Part(self.chapter, self.decides, self.recorded, ready, self.title)}
 
     def parts(self, draws: int, at_once: int) -> dict[str, Part]:
-        """The record of its training and, of the trained generator, as many samples."""
+        """The parts for the record of its training and for `draws` samples of the trained generator."""
 
         def sampled() -> pd.DataFrame:
             before, run = drawn(), self.trained()
             table = pack_samples(draw(run, self.corpus, draws, at_once=at_once), self.corpus)
-            if before:  # nobody knows what that took
+            if before:  # the time of earlier draws is not known
                 table.attrs = {"seconds": None, "device": run.store.read_json("about.json")["device"]}
             return table
 
@@ -696,15 +700,15 @@ class Generator(NamedTuple):
 
 
 def plain(study: Study, corpus: Corpus, seed: int, unlikelihood: float = 0.5, wrong: str = "one") -> Generator:
-    """A generator of chapter 22, whose folder holds it; others start from it."""
+    """A plain generator, from which others start; chapter 22 has its parts."""
     learnt = ordinary(unlikelihood, wrong)
     spec = study.spec("generator", seed=seed, objective=learnt.name)
     return Generator(f"unlikelihood {unlikelihood:g}, training {seed}", "22_generator", spec, corpus, learnt)
 
 
 def written(study: Study, generators: Mapping[Hashable, Generator]) -> dict[Hashable, SimpleNamespace]:
-    """What is recorded of each generator, or comes to be recorded now: logits (1, N, C) as `learn.generator` records
-    them after the last epoch, the log of its training, its device, and its samples as `read_samples` has them."""
+    """The records of each generator, made now if missing: logits (1, N, C) after the last epoch, as in
+    `learn.generator`, the log of its training, its device, and its samples, as in `read_samples`."""
     wanted, found = study.dial.generator, {}
     parts = {key: each.parts(wanted.samples, wanted.at_once) for key, each in generators.items()}
     tables = study.parts({name: part for each in parts.values() for name, part in each.items()})

@@ -1,17 +1,20 @@
-"""Runs the study's notebooks: those asked for, in their order, several at a time if wished, without what stands::
+"""Run the study's notebooks in their order, several at a time if wanted, and skip those with a valid record::
 
     outcomes = run(["10"], Request("small"), jobs=2)
 
-A finished record is kept unless the notebook's code, its parameters, what it used of the library or the tables it read
-have changed. What runs has a process of its own, a worker (`main`), which says truly how the notebook ended. papermill
-writes a notebook whose kernel died as if it had completed; so the end is decided from evidence gathered here: the
-kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for "finished",
-the record that this very run's last cell wrote (its token) and an execution count on every code cell.
+A finished record is kept unless the notebook's code, its parameters, the definitions of the library that it used or the
+tables that it read have changed. Each notebook runs in a separate process, a worker (`main`), which reports how it
+ended. papermill writes a notebook with a dead kernel as if it had completed, so the end is decided from other evidence:
+the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
+"finished", the record written by the last cell of this run (its token) and an execution count on every code cell.
+
+Workers, and the kernels that they start, are forked from one process (`serve`) that has imported what most notebooks
+need. Each is killed without harm to the others; if that process is killed, the next notebook gets another one.
 
 Kernels talk over IPC below a fresh absolute path (`socket_folder`): the default path clashes between parallel runs.
 
-Notebooks, book and recorded tables lie in the home that NLI_HOME names. An installed library, into whose wheel
-`setup.py` puts them, copies them there; a clone links to its own, and what is written takes the place of a link.
+Notebooks, book and recorded tables are in the folder of NLI_HOME. An installed library, with a wheel to which
+`setup.py` adds them, copies them there; a clone links to its files, and a written file replaces the link.
 """
 
 import ast
@@ -19,9 +22,11 @@ import asyncio
 import contextlib
 import ctypes
 import graphlib
+import importlib
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import sys
@@ -47,20 +52,29 @@ from nli_lib.study.dial import FORM, Parameters, as_options, check, close
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
-MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # by runs, in the folder of the book
-STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
+MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # made by runs, in the folder of the book
+WARM = [
+    "papermill",
+    "ipykernel.kernelapp",
+    "sklearn.linear_model",
+    "nli_lib.plots",
+    "nli_lib.study",
+    "nli_lib.learn.fit",
+]
+FEW = 4  # smallest number of notebooks for which importing the libraries once pays
+STAMP = "nli-study.version"  # file in the notebooks' folder with their version
 
 
 def version() -> str:
-    """The version of the installed library; of one that is not installed, but on the path, "not installed"."""
+    """The version of the installed library; "not installed" if it is only on the path."""
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("nli-quality-study")
     return "not installed"
 
 
 def unpack() -> None:
-    """Copy into `paths.HOME` what the installed library carries, or link to what the clone holds, where it has not been
-    done. What is there is never overwritten: copied from another version, it is a `StudyError`."""
+    """Copy the installed library's files into `paths.HOME`, or link to the clone's, unless that was done. Existing
+    files are never overwritten; copies from another version raise a `StudyError`."""
     if not FOLDER.is_dir():
         _link()
         return
@@ -73,9 +87,9 @@ def unpack() -> None:
         if not unfinished:
             return
     elif paths.NOTEBOOKS.exists() or paths.BOOK.exists():
-        return  # a clone named by NLI_HOME, or somebody's own
-    standing.write_text(stamp, f"{own} unfinished\n")  # so that a copy that was interrupted is finished
-    print(f"notebooks, book and recorded tables of version {own} are copied into {paths.HOME}", flush=True)
+        return  # a clone named by NLI_HOME, or a user's notebooks
+    standing.write_text(stamp, f"{own} unfinished\n")  # so that an interrupted copy is completed later
+    print(f"notebooks, book and recorded tables of version {own} were copied to {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
         target = paths.HOME / source.relative_to(FOLDER)
         if not target.exists():
@@ -85,10 +99,10 @@ def unpack() -> None:
 
 
 def _link() -> None:
-    """Link from a home that is not the clone itself to notebooks, book, pins and, once, the recorded tables."""
+    """Link from a home outside the clone to notebooks, book, pins and, once, the recorded tables."""
     linked = paths.NOTEBOOKS.is_symlink()
     if paths.HOME.resolve() == CLONE or (not linked and (paths.NOTEBOOKS.exists() or paths.BOOK.exists())):
-        return  # or another clone, or somebody's own
+        return  # or another clone, or a user's files
     folders = [CLONE / "book", *([] if linked else sorted(CLONE.glob("data/results/small*")))]
     files = [path.relative_to(CLONE) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     for name in [Path("constraints.txt"), *(name for name in files if not MADE & set(name.parts)), Path("notebooks")]:
@@ -101,12 +115,13 @@ def _link() -> None:
         print(f"notebooks, book and recorded tables are read from {CLONE}; results go below {paths.HOME}", flush=True)
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- requests
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do: the dial, other parameters by name, and whether to run again what stands."""
+    """The request for a run: the dial, other parameters by name, and whether to repeat notebooks with a valid
+    record."""
 
     scale: str = "smoke"
     corpus: str | None = None
@@ -116,16 +131,16 @@ class Request:
     labels: dict[str, str] | None = None
     encoding: str | None = None
     others: dict[str, object] = field(default_factory=dict)
-    into: str | None = None  # the folder of results, in place of the study's own
+    into: str | None = None  # folder of results, instead of the study's
     force: bool = False
 
     def standard(self) -> dict[str, object]:
-        """The parameters every notebook takes, checked. Raises `StudyError`."""
+        """Check the parameters of every notebook. Raises `StudyError`."""
         return check({name: getattr(self, name.lower()) for name in Parameters.model_fields})
 
     @property
     def form(self) -> dict[str, object]:
-        """How a user's own file is read, as `load` takes it."""
+        """The form of a user's file, as arguments of `load`."""
         return {name: getattr(self, name) for name in FORM}
 
     @property
@@ -134,22 +149,22 @@ class Request:
 
     @property
     def exports(self) -> Path:
-        """The folder for files with a corpus's own text."""
+        """The folder for files with a corpus's text."""
         return paths.EXPORTS / self.study
 
     def apart(self, command: str) -> "Request":
-        """The request of a command that gives chapters settings of its own: on a corpus by name the results go into a
-        folder of the command, so that the study's recorded tables are left alone."""
+        """The request of a command that changes chapters' settings: for a corpus by name the results go into the
+        command's folder, so that the study's recorded tables do not change."""
         return replace(self, into=self.study if dial.is_own_file(self.corpus) else f"{self.study}-{command}")
 
     def command(self, notebook: str) -> str:
-        """The shell command that runs a notebook as asked here."""
+        """The shell command that runs a notebook with this request."""
         return standing.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
 
 
 @dataclass
 class Outcome:
-    """How one notebook ended in this call: its state, the reason, and whether it was run at all."""
+    """The end of one notebook in this call: its state, the reason, and whether it was run at all."""
 
     notebook: str
     state: str
@@ -158,11 +173,11 @@ class Outcome:
     seconds: float = 0.0
 
 
-# ---------------------------------------------------------------- what there is
+# ---------------------------------------------------------------- notebooks
 
 
 def order() -> dict[str, list[str]]:
-    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for nothing."""
+    """{notebook: the notebooks it waits for}, from notebooks/order.yaml; others wait for none."""
     if not paths.NOTEBOOKS.is_dir():
         cure = "unset NLI_HOME, or set it to a new folder, which is then filled."
         raise StudyError(f"{paths.HOME} has no folder notebooks: {cure}")
@@ -171,14 +186,14 @@ def order() -> dict[str, list[str]]:
         said = path.read_text(encoding="utf-8") if path.is_file() else ""
         declared = TypeAdapter(dict[str, list[str] | Literal["all"] | None]).validate_python(yaml.safe_load(said) or {})
     except (yaml.YAMLError, ValidationError) as error:
-        raise StudyError(f"{path} is not an order of notebooks: {' '.join(str(error).split())}") from None
+        raise StudyError(f"{path} is not a valid order of notebooks: {' '.join(str(error).split())}") from None
     present = sorted(file.stem for file in paths.NOTEBOOKS.glob("*.ipynb"))
     names = [name for name in dict.fromkeys([*declared, *present]) if name in present]
     every, waits = [name for name in names if declared.get(name) != "all"], {}
     for name in names:
         after = every if declared.get(name) == "all" else declared.get(name) or []
         if unknown := [other for other in after if other not in {*declared, *names}]:
-            raise StudyError(f"{path}: {name} waits for {unknown}, which nobody declares")
+            raise StudyError(f"{path}: {name} waits for {unknown}, which does not exist")
         waits[name] = [other for other in after if other in names]
     try:
         graphlib.TopologicalSorter(waits).prepare()
@@ -188,7 +203,7 @@ def order() -> dict[str, list[str]]:
 
 
 def choose(wanted: Iterable[str]) -> list[str]:
-    """The notebooks meant by names, number prefixes ("10") or paths; all of them when none is given."""
+    """The notebooks given by names, number prefixes ("10") or paths; all of them by default."""
     known, chosen = list(order()), []
     for word in wanted:
         stem = Path(word).stem
@@ -206,21 +221,21 @@ def declared_parameters(name: str) -> dict[str, object]:
             try:
                 return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell["source"]).body}
             except (AttributeError, ValueError, SyntaxError):
-                rule = "sets one parameter a line: NAME = a number, a text or None."
+                rule = "sets one parameter per line: NAME = a number, a text or None."
                 raise StudyError(f"{name}: the cell tagged `parameters` {rule}") from None
     raise StudyError(f"{name} has no cell tagged `parameters`")
 
 
 def knobs_of(name: str) -> dict[str, str]:
-    """The keys of the dial that a notebook's own parameters stand for, from its cell tagged `begin`."""
+    """The keys of the dial behind a notebook's additional parameters, from its cell tagged `begin`."""
     begin = [tree for tags, tree in standing.code_cells(paths.NOTEBOOKS / f"{name}.ipynb") if "begin" in tags]
     said = {node.arg: node.value for tree in begin for node in ast.walk(tree) if isinstance(node, ast.keyword)}
     return ast.literal_eval(said["knobs"]) if "knobs" in said else {}
 
 
 def resolve(notebook: str, request: Request) -> dict[str, object]:
-    """Every parameter's value as the notebook will see it. Raises `StudyError` for names that it does not have, and
-    for values that its `begin` would refuse."""
+    """The value of every parameter in the notebook. Raises `StudyError` for unknown names and for values that its
+    `begin` would refuse."""
     declared = declared_parameters(notebook)
     own = [name for name in declared if name not in Parameters.model_fields]
     for name in request.others:
@@ -228,7 +243,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             option = name.lower().replace("_", "-")
             raise StudyError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in own:
-            has = ", ".join(own) or "none of its own"
+            has = ", ".join(own) or "only the usual ones"
             raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     given = {**declared, **asked, **request.others}
@@ -242,7 +257,7 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
 
 
 def study_of(name: str, request: Request) -> str:
-    """The study that a notebook's results go to: the request's, or one named after the knobs that are turned."""
+    """The study of a notebook's results: the request's, or one named after the turned knobs."""
     if not request.others or request.into:
         return request.study
     turned = {knob: request.others[knob] for knob in knobs_of(name) if request.others.get(knob) is not None}
@@ -250,7 +265,7 @@ def study_of(name: str, request: Request) -> str:
 
 
 def stale(name: str, request: Request) -> list[str]:
-    """Why a notebook has to run; empty when its finished record still stands."""
+    """The reasons why a notebook has to run; empty if its finished record is valid."""
     record = standing.read(name, study_of(name, request))
     state, reason = standing.end_state(record)
     if state != standing.FINISHED:
@@ -259,8 +274,8 @@ def stale(name: str, request: Request) -> list[str]:
 
 
 def write_reasons(name: str, request: Request) -> str:
-    """The path of a file that says why a notebook has to run, for Snakemake: as long as the notebook stands, the file
-    is left alone, so it is newer than the notebook's last run only when the notebook has to run again.
+    """Write a file with the reasons why a notebook has to run, for Snakemake, and return its path: while the record is
+    valid the file is not changed, so it is newer than the last run only if the notebook has to run again.
     """
     path = paths.RUNS / "snakemake" / study_of(name, request) / f"{name}.why"
     token = standing.read(name, study_of(name, request)).get("token")
@@ -274,7 +289,7 @@ def write_reasons(name: str, request: Request) -> str:
 
 
 def executed(name: str, study: str) -> Path:
-    """Where the executed copy of a notebook lies; its logs lie beside it."""
+    """Path of the executed copy of a notebook; its logs are next to it."""
     return paths.RUNS / "notebooks" / study / f"{name}.ipynb"
 
 
@@ -283,42 +298,105 @@ def _last_line(path: Path) -> str:
     return " ".join(text.strip().rpartition("\n")[2].split())
 
 
-async def _run_one(name: str, request: Request, threads: int) -> Outcome:
-    """Run a notebook in its own process. A worker that left no end of its own is reported with its last words."""
+class _Workers:
+    """Processes for notebooks, forked from a server (`serve`) that has imported the usual libraries once."""
+
+    def __init__(self, notebooks: int, jobs: int):
+        warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not survive a fork
+        # not -m: that would load the module twice, and papermill's copy would watch the kernel in vain
+        self.command = [sys.executable, "-c", f"from nli_lib.study.runner import serve; serve({warm})"]
+        threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        # the second lets libraries look for a GPU without effects on a forked process
+        self.env = {**limits, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **os.environ}
+        self.server, self.said = None, {}
+
+    async def begin(self, job: dict[str, object]) -> list[asyncio.Future]:
+        """Begin a job (`main`). Returns futures of the process's number and its exit code, None if the server is
+        killed."""
+        if self.server is None:
+            pipe = asyncio.subprocess.PIPE
+            self.server = asyncio.create_task(
+                asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, env=self.env)
+            )
+            self.listener = asyncio.create_task(self._listen())
+        server = await self.server
+        self.said[job["token"]] = to_come = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        server.stdin.write(f"{json.dumps(job)}\n".encode())
+        return to_come
+
+    async def _listen(self) -> None:
+        async for line in (await self.server).stdout:
+            token, at, number = line.decode().split()
+            self.said[token][int(at)].set_result(int(number))
+        for future in (future for to_come in self.said.values() for future in to_come if not future.done()):
+            future.set_result(None)
+        self.server, self.said = None, {}  # if it was killed, the next notebook gets another one
+
+    async def end(self) -> None:
+        """End the server."""
+        if self.server is not None:
+            (await self.server).stdin.close()
+            await self.listener
+
+
+def serve(warm: bool) -> None:
+    """Fork a worker for each job, a line of JSON on stdin; write its process's number and its exit code to stdout."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks workers to stop
+    for module in WARM if warm else ():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    tokens, asked = {}, sys.stdin.buffer.raw  # a line at a time, so that select sees the next
+    while True:
+        for pid, status in [os.waitpid(pid, os.WNOHANG) for pid in tokens]:
+            if pid:
+                os.write(1, f"{tokens.pop(pid)} 1 {os.waitstatus_to_exitcode(status)}\n".encode())
+        if not select.select([asked], [], [], 0.05 if tokens else None)[0]:
+            continue
+        if not (line := asked.readline()):
+            return  # the runner has ended
+        job = json.loads(line)
+        if pid := os.fork():
+            tokens[pid] = job["token"]
+            os.write(1, f"{job['token']} 0 {pid}\n".encode())
+            continue
+        words = os.open(executed(job["notebook"], job["study"]).with_suffix(".worker.log"), os.O_WRONLY)
+        for number, target in enumerate((os.open(os.devnull, os.O_RDONLY), words, words)):
+            os.dup2(target, number)
+        return main(job)
+
+
+async def _run_one(name: str, request: Request, workers: _Workers) -> Outcome:
+    """Run a notebook in a separate process. A worker that left no end state is reported with its last output."""
     given = {key: value for key, value in resolve(name, request).items() if value is not None}
     job = {"notebook": name, "study": study_of(name, request), "parameters": given, "token": os.urandom(16).hex()}
     log, words = (executed(name, job["study"]).with_suffix(kind) for kind in (".log", ".worker.log"))
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
-    command = [sys.executable, "-c", "from nli_lib.study.runner import main; main()", json.dumps(job)]
+    words.write_text("", encoding="utf-8")
     clock = time.monotonic()
-    with words.open("w", encoding="utf-8") as said:
-        process = await asyncio.create_subprocess_exec(*command, stdout=said, stderr=said, env={**limits, **os.environ})
+    begun, ended = await workers.begin(job)
     try:
-        while process.returncode is None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 60)
-                break
-            at = f"{_last_line(words)} {_last_line(log)}"  # the section, and what it printed: an epoch, a fold
+        while not (await asyncio.wait([ended], timeout=60))[0]:
+            at = f"{_last_line(words)} {_last_line(log)}"  # the section, and its last output: an epoch, a fold
             print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
     except asyncio.CancelledError:
-        process.terminate()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), 15)  # to write its record
+        if pid := await begun:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        await asyncio.wait([ended], timeout=15)  # time to write its record
         raise
     record = standing.read(name, job["study"])
     state, reason = standing.end_state(record)
     own = record.get("token") == job["token"]
     if not own or state in (standing.RUNNING, standing.CLOSING, standing.INTERRUPTED):
         state = "killed"
-        reason = f"its runner ended with code {process.returncode}: {_last_line(words) or 'no message'}"
+        reason = f"its runner ended with code {ended.result()}: {_last_line(words) or 'no message'}"
         if own:
             standing.write({**record, "state": state, "reason": reason})
     return Outcome(name, state, reason, seconds=time.monotonic() - clock)
 
 
-async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
-    """Run a notebook as the only runner where it has to run; a second one says so and waits."""
+async def _run_or_skip(name: str, request: Request, workers: _Workers) -> Outcome:
+    """Run a notebook, if it has to run, as the only runner; a second one prints a message and waits."""
     if request.force or stale(name, request):
         folder = executed(name, study_of(name, request)).parent
         folder.mkdir(parents=True, exist_ok=True)
@@ -326,24 +404,24 @@ async def _run_or_skip(name: str, request: Request, threads: int) -> Outcome:
         try:
             held = await lock.acquire(blocking=False)
         except Timeout:
-            print(f"{name}: another process runs it; waiting for it", flush=True)
+            print(f"{name}: another process is running it; waiting", flush=True)
             held = await lock.acquire(poll_interval=0.5)
         async with held:
             record = standing.read(name, study_of(name, request))
-            if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # in JupyterLab, say
-                return Outcome(name, "busy", f"process {record['pid']} runs it since {record['started']}", ran=False)
-            if reasons := ["asked for again (--force)"] if request.force else stale(name, request):
+            if standing.end_state(record)[0] in (standing.RUNNING, standing.CLOSING):  # for example in JupyterLab
+                return Outcome(name, "busy", f"process {record['pid']} has run it since {record['started']}", ran=False)
+            if reasons := ["requested again (--force)"] if request.force else stale(name, request):
                 print(f"{name}: running ({standing.in_short(reasons)})", flush=True)
-                return await _run_one(name, request, threads)
+                return await _run_one(name, request, workers)
     seconds = standing.read(name, study_of(name, request)).get("seconds", 0.0)
-    return Outcome(name, standing.FINISHED, "still stands", ran=False, seconds=seconds)
+    return Outcome(name, standing.FINISHED, "still valid", ran=False, seconds=seconds)
 
 
 def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
-    """Run notebooks in their order, at most `jobs` at a time; what still stands is skipped with a line.
+    """Run notebooks in their order, at most `jobs` at a time; those with a valid record are skipped with a line.
 
-    A notebook waits for those it reads from (order.yaml) as far as they are among `names`, however they end. Returns
-    how each ended; the caller decides what a failure means. Raises before anything starts when a parameter is wrong.
+    A notebook waits for those it reads from (order.yaml) that are among `names`, however they end. Returns the end of
+    each; the caller decides what a failure means. Raises before anything starts if a parameter is wrong.
     """
     chosen = choose(names)
     for name in chosen:
@@ -353,13 +431,12 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
 
 async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcome]:
     waits, slots, outcomes, tasks, signals = order(), asyncio.Semaphore(jobs), [], {}, []
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    whole = asyncio.current_task()
+    whole, workers = asyncio.current_task(), _Workers(len(names), jobs)
 
     async def when_ready(name: str) -> None:
         await asyncio.gather(*(tasks[other] for other in waits[name] if other in tasks))
         async with slots:
-            outcomes.append(await _run_or_skip(name, request, threads))
+            outcomes.append(await _run_or_skip(name, request, workers))
             print(tell(outcomes[-1]), flush=True)
 
     def stop(number: signal.Signals) -> None:
@@ -370,21 +447,23 @@ async def _run_all(names: list[str], request: Request, jobs: int) -> list[Outcom
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     tasks |= {name: asyncio.create_task(when_ready(name)) for name in names}
     try:
-        await asyncio.gather(*tasks.values())  # an error, such as a full disk, ends the others with it
+        await asyncio.gather(*tasks.values())  # an error, such as a full disk, ends the others too
     except asyncio.CancelledError:
         print(f"\nstopped by {signals[0].name}; the same command continues", flush=True)
         sys.exit(128 + signals[0])
+    finally:
+        await workers.end()
     return outcomes
 
 
 def make_parts(names: Iterable[str], request: Request, only: str = "train") -> bool:
-    """Make the parts that chapters lack, one after another in this process, and no table; whether all are there.
+    """Make the missing parts of chapters, one after another in this process, but no tables; return True if all exist.
 
     Parameters
     ----------
     only
-        `parts.TRAIN`, or `parts.TAKE` for what the finished runs of the store hold, without any training. Cells up to
-        the last one tagged `parts` are run, the measuring ones. Stopped at any moment, the same call goes on.
+        `parts.TRAIN`, or `parts.TAKE` to use only finished runs of the store, without training. The measuring cells up
+        to the last one tagged `parts` are run. After a stop at any moment, the same call continues.
     """
     from nli_lib.study import parts  # which needs pandas
 
@@ -404,7 +483,7 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
 
 
 def tell(outcome: Outcome) -> str:
-    """One outcome in words."""
+    """One outcome as a line of text."""
     if not outcome.ran:
         return f"{outcome.notebook}: {outcome.state}, {outcome.reason}"
     text = f"{outcome.notebook}: {outcome.state} after {outcome.seconds:.0f} s"
@@ -414,10 +493,62 @@ def tell(outcome: Outcome) -> str:
 # ---------------------------------------------------------------- execute
 
 
-class WatchedKernel(AsyncKernelManager):
-    """A kernel manager that remembers the kernel's process, also once it has ended."""
+class Forked:
+    """A process forked from this one, with the parts of `subprocess.Popen` that `jupyter_client` needs."""
 
-    process = None
+    stdin = stdout = stderr = returncode = None
+
+    def __init__(self, pid: int):
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+    def wait(self) -> int:
+        while self.poll() is None:
+            time.sleep(0.02)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+def waiting_kernel() -> tuple[Forked, int]:
+    """Fork a kernel, before there are threads; it waits for its arguments at the other end of the descriptor."""
+    read, write = os.pipe()
+    if pid := os.fork():
+        os.close(read)
+        return Forked(pid), write
+    os.close(write)
+    os.setsid()
+    with os.fdopen(read, encoding="utf-8") as said:
+        told = said.read()
+    if not told:  # the worker ended without using it
+        sys.exit()
+    arguments, env, folder = json.loads(told)
+    os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))
+    os.chdir(folder)
+    sys.path[:] = [each for each in sys.path if each]  # as ipykernel_launcher does
+    from ipykernel.kernelapp import launch_new_instance
+
+    sys.exit(launch_new_instance(argv=arguments))
+
+
+class WatchedKernel(AsyncKernelManager):
+    """A kernel manager that remembers the kernel's process after its end, and uses a waiting one."""
+
+    process = waiting = None
+
+    async def _async_launch_kernel(self, kernel_cmd: list[str], **how: object) -> None:
+        if WatchedKernel.waiting is None:
+            return await super()._async_launch_kernel(kernel_cmd, **how)
+        (process, write), WatchedKernel.waiting = WatchedKernel.waiting, None
+        with os.fdopen(write, "w", encoding="utf-8") as told:
+            json.dump([kernel_cmd[kernel_cmd.index("-f") :], how["env"], str(how.get("cwd") or Path.cwd())], told)
+        self.provisioner.process, self.provisioner.pid, self.provisioner.pgid = process, process.pid, process.pid
+        self._reconcile_connection_info(self.provisioner.connection_info)
 
     async def _async_is_alive(self) -> bool:
         WatchedKernel.process = getattr(self.provisioner, "process", None) or WatchedKernel.process
@@ -427,7 +558,7 @@ class WatchedKernel(AsyncKernelManager):
 
 
 def oom_kills() -> int | None:
-    """How many processes of our memory group the kernel has killed for memory; None where nothing counts them."""
+    """Number of processes in our memory group killed for memory; None if nothing counts them."""
     with contextlib.suppress(OSError):
         lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()]
         groups = [path.lstrip("/") for _, controllers, path in lines if controllers in ("", "memory")]
@@ -439,18 +570,18 @@ def oom_kills() -> int | None:
 
 
 def verdict_on_death(code: int | None, before: int | None, after: int | None) -> tuple[str, str]:
-    """(state, reason) of a notebook whose kernel died: out of memory only when the memory group's counter says so."""
+    """(state, reason) of a notebook with a dead kernel: out of memory only if the memory group's counter says so."""
     if code is None:
         return "killed", "the kernel died; its exit code is not known"
     if code >= 0:
-        return "killed", f"the kernel ended by itself with exit code {code}"
+        return "killed", f"the kernel exited with code {code}"
     if code == -signal.SIGKILL and None not in (before, after) and after > before:
         return "out of memory", "the kernel was killed because the machine's memory was full"
     return "killed", f"the kernel was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 def verdict_on_end(name: str, study: str, token: str) -> tuple[str, str]:
-    """(state, reason) of a notebook that papermill ran to the end: finished only on our own evidence."""
+    """(state, reason) of a notebook that papermill ran to the end: finished only by our evidence."""
     stored = standing.read(name, study)
     if stored.get("token") != token or stored.get("state") != standing.CLOSING:
         return standing.INCOMPLETE, "every cell ran, but study.finish() did not: it must be the notebook's last line"
@@ -463,7 +594,7 @@ def verdict_on_end(name: str, study: str, token: str) -> tuple[str, str]:
 
 
 class _Progress:
-    """Says, one line each, how far the notebook is and below which heading."""
+    """Progress of a notebook, one line per cell, with the heading above it."""
 
     def __init__(self, cells: list[dict]):
         self.cells = sum(cell["cell_type"] == "code" and bool(cell["source"].strip()) for cell in cells)
@@ -485,26 +616,26 @@ class _Progress:
 
 @contextlib.contextmanager
 def socket_folder() -> Iterator[Path]:
-    """A new folder for a kernel's sockets, removed at the end. Those of processes that were killed are removed first.
+    """Yield a new folder for a kernel's sockets, removed at the end. Folders of killed processes are removed first.
 
-    It lies in a folder of the user's own, closed to others: where temporary files go, or below /tmp where that path
-    would be too long for a socket. XDG_RUNTIME_DIR will not do: it is emptied at logout, and a study runs on.
+    It is in a private folder of the user, in the folder for temporary files, or below /tmp if that path would be too
+    long for a socket. XDG_RUNTIME_DIR is not suitable: it is emptied at logout, while a study continues.
     """
     folders = [Path(base, f"nli-study-{os.getuid()}") for base in (tempfile.gettempdir(), "/tmp")]
-    # in bytes; the path of a socket has at most 103, on macOS
+    # in bytes; a socket's path has at most 103, on macOS
     own = next((each for each in folders if len(os.fsencode(each)) <= 75), folders[-1])
     with contextlib.suppress(FileExistsError):
         own.mkdir(mode=0o700)
     about = own.lstat()
     if own.is_symlink() or not own.is_dir() or about.st_uid != os.getuid() or about.st_mode & 0o077:
         cure = "which sockets need: remove it, or set TMPDIR to another folder with a short path."
-        raise StudyError(f"{own} is not a folder of yours that is closed to others (mode 700), {cure}")
+        raise StudyError(f"{own} is not a private folder of yours (mode 700), {cure}")
     with draft_folder(own / "k") as folder:
         yield folder
 
 
 def _cut(*_: object) -> None:
-    """End this run: kill the kernel and whatever it started, which is a session of its own."""
+    """End this run: kill the kernel and everything it started, which is a separate session."""
     process = WatchedKernel.process
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
@@ -513,7 +644,7 @@ def _cut(*_: object) -> None:
 
 
 def run_job(name: str, study: str, parameters: dict[str, object], token: str) -> tuple[str, str]:
-    """Execute the notebook; (state, reason) of how it ended."""
+    """Execute the notebook; return the (state, reason) of its end."""
     import papermill
     from nbclient.exceptions import DeadKernelError
 
@@ -539,22 +670,22 @@ def run_job(name: str, study: str, parameters: dict[str, object], token: str) ->
     return verdict_on_end(name, study, token)
 
 
-def main() -> None:
-    """Run the job given as JSON, the arguments of `run_job`, and leave its end state in the record."""
-    job = json.loads(sys.argv[1])
+def main(job: dict[str, object]) -> None:
+    """Run a job, the arguments of `run_job`, and leave its end state in the record."""
     name, study, token = job["notebook"], job["study"], job["token"]
     os.environ.update({standing.TOKEN: token, standing.RUN_PID: str(os.getpid())})
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # no progress bars in a headless run
+    WatchedKernel.waiting = waiting_kernel()
     clock, first = time.monotonic(), {**job, "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
     standing.write(first)
     signal.signal(signal.SIGTERM, _cut)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks us to stop
     if sys.platform == "linux":
-        # a runner that is killed outright takes its notebooks with it
+        # if the runner is killed, its notebooks end too
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
     try:
         state, reason = run_job(name, study, job["parameters"], token)
-    except KeyboardInterrupt:  # while papermill was still being imported
+    except KeyboardInterrupt:  # during the import of papermill
         state, reason = "stopped", "asked to stop (SIGTERM), before its first cell"
     stored, seconds = standing.read(name, study), round(time.monotonic() - clock, 1)
     last = {"state": state, "reason": reason, "started": first["started"], "ended": now(), "seconds": seconds}

@@ -1,28 +1,28 @@
-"""The record of a notebook's run, and whether it still stands for the code at hand.
+"""The record of a notebook's run, and its validity for the current code.
 
-One JSON file a notebook, `data/results/<study>/<notebook>.json`, beside its tables: what ran, with what, and how it
-ended. The notebook writes it (`opened`, `rest_on`), the runner that watches it, and `confirm`. "finished" is never
-taken from papermill, which marks a notebook whose kernel died as completed::
+There is one JSON file for each notebook, `data/results/<study>/<notebook>.json`, next to its tables: code, inputs and
+end state of the run. It is written by the notebook (`opened`, `rest_on`), by the runner that watches it, and by
+`confirm`. "finished" is never taken from papermill, which marks a notebook with a dead kernel as completed::
 
     notebook, study, state, reason, started, ended, seconds, device, seeds, pid, token, environment, parameters
     cells, definitions, defaults      the code that decides the numbers, see `code_of`
-    uses                              what of the library was used through `study`, a key of `USES` each
+    uses                              parts of the library used through `study`, keys of `USES`
     dial, recipes                     keys of the dial and recipes that were read, with their values
-    turned                            keys of the dial that a knob of the notebook stood for, with the knobs' values
+    turned                            keys of the dial that were set by knobs, with the knobs' values
     corpora                           every corpus and suite that was read: digest, rows, rows left out, source
-    corpus_file                       digest of a user's own file
-    inputs, outputs                   digests of the tables of other notebooks that were read, of those written
+    corpus_file                       digest of a user's file
+    inputs, outputs                   digests of other notebooks' tables that were read, and of written tables
     exports                           digests of the tables in `paths.EXPORTS` that were written or read
-    journals                          answers of a language model: how many, by whom, their digest, that of the prompt
-    gathered                          part -> the notebooks whose tables were gathered
+    journals                          answers of a language model: number, models, digests of answers and prompt
+    gathered                          part -> the notebooks of the gathered tables
     declared                          digests of the files of the book that were read
-    confirmed                         when and why it was confirmed, see `confirm`
+    confirmed                         time and reason of a confirmation, see `confirm`
 
-Of a notebook, the code that counts are the cells tagged `measure`, with the cells whose names they use; of the library,
-every top-level definition (function, class, constant) whose name they use, directly or through other definitions.
-Comments, docstrings and formatting do not count, and neither does the module in which a definition stands: one that
-moves as it is changes nothing. What is kept by value is no code: the keys of the dial and the recipes that were read,
-and the defaults of `RunSpec`; so a new key or field makes nothing stale.
+The code that counts is, in a notebook, the cells tagged `measure` and the cells that define names they use, and in the
+library, every top-level definition (function, class, constant) that they use by name, directly or through other
+definitions. Comments, docstrings, formatting and the module of a definition do not count, so a definition can move
+unchanged. Some things are kept by value instead: the keys of the dial and the recipes that were read, and the defaults
+of `RunSpec`; so a new key or field makes nothing stale.
 """
 
 import ast
@@ -51,20 +51,20 @@ from nli_lib.study.dial import is_own_file, own_path, read_scale, recipes
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGE = "nli_lib"
-# kept by value, or deciding no number: the defaults of RunSpec; the dial; how tables are kept on disk
+# kept by value, or without effect on numbers: the defaults of RunSpec; the dial; tables on disk
 SKIPPED = {"nli_lib.store:RunSpec", "nli_lib.store:DEFAULTS", "nli_lib.study.dial", "nli_lib.tables"}
-# what a notebook uses through its `study`, by the name under which its record keeps that
+# parts of the library that a notebook uses through its `study`, by their names in its record
 USES = {
     "corpora": "nli_lib.corpora.sources:load",
     "suites": "nli_lib.corpora.suites:load_each",
     "recipes": "nli_lib.study.dial:run_spec",
 }
 
-Place = tuple[str, str]  # a module and a name in it; "" for all of it
+Place = tuple[str, str]  # a module and a name in it; "" for the whole module
 
 
 def _parse(source: str) -> ast.Module:
-    """The syntax tree without docstrings and imports for the type checker alone; of what is no Python, its text."""
+    """The syntax tree without docstrings and type-checking imports; for anything but Python, the text."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -78,8 +78,8 @@ def _parse(source: str) -> ast.Module:
 
 
 def _plain(node: object) -> object:
-    """A syntax tree as nested lists, without empty fields, which differ between versions of Python, and without imports
-    from the library."""
+    """Convert a syntax tree to nested lists, without empty fields, which differ between versions of Python, and without
+    imports from the library."""
     if isinstance(node, list):
         return [_plain(each) for each in node if not _ours(each)]
     if not isinstance(node, ast.AST):
@@ -89,7 +89,7 @@ def _plain(node: object) -> object:
 
 
 def _ours(node: object) -> bool:
-    """Whether a node imports from the library alone."""
+    """True if a node imports only from the library."""
     if isinstance(node, ast.ImportFrom):
         return (node.module or "").split(".")[0] == PACKAGE
     return isinstance(node, ast.Import) and all(alias.name.split(".")[0] == PACKAGE for alias in node.names)
@@ -100,16 +100,16 @@ def _digest(code: object) -> str:
 
 
 def digest_code(*trees: ast.AST) -> str:
-    """Digest of what code does, however it is laid out and explained, and wherever in the library its names stand."""
+    """Digest of code, independent of formatting, comments and docstrings, and of the modules of its names."""
     renamed = sorted((name, other) for tree in trees for name, (_, other) in _imports(tree).items() if other != name)
     return _digest([[_plain(tree) for tree in trees], [pair for pair in renamed if pair[1]]])
 
 
-# ---------------------------------------------------------------- names and where they stand
+# ---------------------------------------------------------------- names and their modules
 
 
 def _imports(tree: ast.AST) -> dict[str, Place]:
-    """The name that each import in a tree binds -> what it stands for, also inside functions."""
+    """Name that an import in a tree binds -> its place, also inside functions."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -134,7 +134,7 @@ def _file(module: str) -> Path | None:
 
 
 def _used(tree: ast.AST, bound: Mapping[str, Place]) -> set[Place]:
-    """The names that a tree uses, as places: of what an import binds, where that stands; of another, ("", name)."""
+    """The names that a tree uses, as places: for imported names, the imported place; for others, ("", name)."""
     found, inside = set(), set()
     for node in ast.walk(tree):  # the outer attributes come first
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -149,14 +149,15 @@ def _used(tree: ast.AST, bound: Mapping[str, Place]) -> set[Place]:
 
 @functools.lru_cache(maxsize=1024)
 def _read(path: Path, modified: int) -> tuple[dict[str, list[ast.stmt]], dict[str, Place]]:
-    """What stands in a module: name -> the statements that bind it, "" -> all others; and what its imports bind."""
+    """The contents of a module: name -> the statements that bind it, "" -> all others; and the names that its imports
+    bind."""
     definitions, imports = defaultdict(list), []
     for node in _parse(path.read_text(encoding="utf-8")).body:
         made = [node.name] if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = getattr(node, "targets", None) or [node.target]
             made = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-        # what an import of the module does not run: `if TYPE_CHECKING`, `if __name__ == "__main__"`
+        # not run by an import of the module: `if TYPE_CHECKING`, `if __name__ == "__main__"`
         idle = isinstance(node, ast.If) and names(node.test, ast.Load) & {"TYPE_CHECKING", "__name__"}
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports.append(node)
@@ -168,7 +169,7 @@ def _read(path: Path, modified: int) -> tuple[dict[str, list[ast.stmt]], dict[st
 
 @functools.lru_cache(maxsize=16384)
 def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Place], frozenset[str]]:
-    """(digest, places that it uses, words in it that may name a data file beside the module) of a definition."""
+    """(digest, used places, words that may name a data file next to the module) of a definition."""
     definitions, bound = _read(path, modified)
     tree = ast.Module(definitions[name], [])
     used = _used(tree, {**bound, **_imports(tree)})
@@ -179,8 +180,8 @@ def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Pl
 
 
 def dependences(roots: Iterable[str]) -> dict[str, str]:
-    """Digest of every definition of the library that `roots` ("module:name") use, directly or through others, and
-    of the data files (word lists, prompts) that they name beside them: name -> digest."""
+    """Digests of all definitions of the library that `roots` ("module:name") use, directly or through others, and of
+    the data files (word lists, prompts) that they name: name -> digest."""
     found, seen = defaultdict(set), set()
     open_ = [tuple(root.split(":")) for root in roots]
     while open_:
@@ -192,19 +193,19 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
         seen.add((module, name))
         modified = path.stat().st_mtime_ns
         definitions, bound = _read(path, modified)
-        if not name:  # all that stands there
+        if not name:  # the whole module
             open_ += [(module, each) for each in definitions]
-        elif name not in definitions:  # imported there, or made by the module when it is asked for
+        elif name not in definitions:  # imported there, or made by the module on demand
             open_.append(bound.get(name, (module, "")))
             continue
         for part in {name, ""} & definitions.keys():
             digest, used, named = _definition(path, modified, part)
             found[part or "statements"].add(digest)
             open_ += [(other or module, each) for other, each in used if other or each in definitions]
-            near = [path.parent / word for word in named if "study" not in path.parts]  # there kept by value
+            near = [path.parent / word for word in named if "study" not in path.parts]  # in study/, kept by value
             for file in filter(Path.is_file, near):
                 found[file.name].add(digest_file(file))
-    # a name can stand in several modules
+    # a name can occur in several modules
     joined = {name: "".join(sorted(digests)) for name, digests in sorted(found.items())}
     return {name: each if len(found[name]) == 1 else digest_bytes(each.encode()) for name, each in joined.items()}
 
@@ -213,25 +214,25 @@ def dependences(roots: Iterable[str]) -> dict[str, str]:
 
 
 def code_cells(notebook: Path) -> list[tuple[set[str], ast.Module]]:
-    """(tags, code) of a notebook's code cells; lines for IPython alone (%, !) are left out."""
+    """(tags, code) of a notebook's code cells, without IPython's lines (%, !)."""
     code = [cell for cell in cells(notebook) if cell["cell_type"] == "code"]
     return [(cell["tags"], _parse(re.sub(r"(?m)^\s*[%!?].*$", "", cell["source"]))) for cell in code]
 
 
 def names(tree: ast.AST, context: type) -> set[str]:
-    """Names that a tree loads, or those that it binds, by `def` as well."""
+    """Names that a tree loads, or names that it binds, including by `def`."""
     made = (ast.FunctionDef, ast.ClassDef) if context is ast.Store else ()
     found = {node.name for node in ast.walk(tree) if isinstance(node, made)}
     return found | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, context)}
 
 
 def code_of(notebook: Path, uses: Iterable[str] = ()) -> dict[str, object]:
-    """The part of a record that says which code decides a notebook's numbers.
+    """The part of a record that describes the code behind a notebook's numbers.
 
     cells
-        digest of the measuring cells; the others draw
+        digest of the measuring cells; the others only draw
     definitions
-        digests of what those cells use of the library, and of what that uses; of `uses` (keys of `USES`) too
+        digests of the definitions that those cells and `uses` (keys of `USES`) need, directly or not
     defaults
         the defaults of `RunSpec`
     """
@@ -242,13 +243,14 @@ def code_of(notebook: Path, uses: Iterable[str] = ()) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=1024)
 def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
-    """The digest of a notebook's measuring cells, and what they use of the library, as roots of `dependences`.
+    """The digest of a notebook's measuring cells, and the names that they use from the library, as roots of
+    `dependences`.
 
-    The cells tagged `measure` count, and of the others those that last bound a name which a measuring cell uses.
+    The cells tagged `measure` count, and of the others those that last bind a name used by a measuring cell.
     """
     cells, measuring, needed = code_cells(notebook), [], set()
     for tags, tree in reversed(cells):
-        # parameters count by their values, and how the study begins decides no number
+        # parameters count by their values, and the cell that begins the study affects no number
         bound = set() if "parameters" in tags else names(tree, ast.Store) - {"study"}
         if "measure" in tags or bound & needed:
             measuring.insert(0, tree)
@@ -256,7 +258,7 @@ def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
     imported = {name: place for _, tree in cells for name, place in _imports(tree).items()}
     used = {place for tree in measuring for place in _imports(tree).values() if place[1]}
     used = used.union(*(_used(tree, imported | _imports(tree)) for tree in measuring))
-    # the notebook API: what decides numbers in it is noted where it is used
+    # the notebook API: the parts of it that decide numbers are noted when they are used
     roots = {f"{module}:{name}" for module, name in used if module and module != "nli_lib.study"}
     return digest_code(*measuring), tuple(sorted(roots))
 
@@ -265,12 +267,12 @@ def _cells_of(notebook: Path, modified: int) -> tuple[str, tuple[str, ...]]:
 
 
 def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refuse: bool) -> dict[str, object]:
-    """The record of a notebook that begins to run, with nothing read or written yet; it is not stored here.
+    """Make the record of a notebook that begins to run, with nothing read or written yet; it is not stored here.
 
     Parameters
     ----------
     refuse
-        raise `StudyError` when the notebook is being run elsewhere
+        raise `StudyError` if the notebook is being run elsewhere
     """
     old, pid = read(notebook, study), int(os.environ.get(RUN_PID) or os.getpid())
     if refuse and end_state(old)[0] == RUNNING and old["pid"] != pid:
@@ -279,7 +281,7 @@ def opened(notebook: str, study: str, parameters: Mapping[str, object], *, refus
     record = {"notebook": notebook, "study": study, "state": RUNNING, "pid": pid, "started": now()}
     record |= {"token": os.environ.get(TOKEN), "environment": environment()}
     record |= {kind: {} for kind in KINDS} | code_of(paths.NOTEBOOKS / f"{notebook}.ipynb")
-    # where the corpora lie on this machine is nobody else's business
+    # the path of the corpora on this machine is private
     record["parameters"] = {name: value for name, value in parameters.items() if name not in NEUTRAL}
     record["corpus_file"] = corpus_file(parameters["CORPUS"], parameters["DATA_DIR"])
     record["uncommitted"] = uncommitted()
@@ -295,19 +297,19 @@ def uncommitted(root: Path = LIBRARY.parent) -> list[str]:
 
 
 def rest_on(record: dict[str, object], use: str) -> None:
-    """Note in a record that it depends on a part of the library: a key of `USES`."""
+    """Note in a record that it depends on a part of the library, a key of `USES`."""
     if use not in record["uses"]:
         record["uses"][use] = USES[use]
-        # all at once: a name can stand in several modules, and its digest is that of all that are reached
+        # all at once: a name can occur in several modules, and its digest covers all that are reached
         code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record["uses"])
         record["definitions"] = code["definitions"]
 
 
-# ---------------------------------------------------------------- standing
+# ---------------------------------------------------------------- validity
 
 
 def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {!r} now") -> list[str]:
-    """What was recorded and has another value now; what is only there now does not count."""
+    """Recorded values that have changed; new ones do not count."""
     reasons = []
     for name, value in sorted(then.items()):
         if name not in now or now[name] != value:
@@ -316,17 +318,17 @@ def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {
 
 
 def _changed(what: str, then: Mapping[str, str], folder: Path) -> list[str]:
-    """The files among `then` (name in a folder -> digest) that are no longer what they were."""
+    """The files among `then` (name in a folder -> digest) that have changed."""
     return _changes(what, then, _digests(then, folder), " changed")
 
 
 def _digests(names: Iterable[str], folder: Path) -> dict[str, str]:
-    """Name -> digest of the files that are there."""
+    """Name -> digest of the files that exist."""
     return {name: digest for name in names if (digest := digest_file(folder / name))}
 
 
 def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
-    """The values that keys of the dial ("limit", "wanli.compared") have at a scale; unknown keys are left out."""
+    """The values of keys of the dial ("limit", "wanli.compared") at a scale; unknown keys are left out."""
     found = {}
     for key in keys:
         with contextlib.suppress(AttributeError):
@@ -335,7 +337,7 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
 
 
 def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
-    """Tables that a run would gather now and did not then, files of the book, a user's own corpus."""
+    """Changes in gathered tables, files of the book and a user's corpus."""
     reasons, study = [], record["study"]
     for part, then in record.get("gathered", {}).items():
         reasons += [f"{name} has recorded {part} since" for name in notebooks_with(part, study) if name not in then]
@@ -346,17 +348,17 @@ def _changed_sources(record: Mapping, data_dir: str | None = None) -> list[str]:
 
 
 def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
-    """Reasons why a finished record no longer stands for the code at hand; empty when it does.
+    """Reasons why a finished record is no longer valid for the current code; empty if it is.
 
-    Settings come before modules, for they say how the numbers differ, and a line names the first reasons only.
-    `parameters`: the values asked for now; None compares none (a status page asks for no particular values).
+    Settings come first, because they say how the numbers differ, and a line shows only the first reasons. `parameters`:
+    the requested values; None compares none (as for a status page).
     """
     reasons, then = [], defaultdict(dict, record)  # older records lack some fields
     scale = then["parameters"].get("SCALE")
     if parameters is not None:
         asked = {name: value for name, value in parameters.items() if name not in NEUTRAL}
         had = {name: then["parameters"].get(name) for name in asked}
-        for each in (had, asked):  # the scale's own corpus counts as None, also where it was named
+        for each in (had, asked):  # the scale's corpus counts as None, even if it was named
             if scale and each.get("CORPUS") == read_scale(scale).corpus:
                 each["CORPUS"] = None
         reasons += _changes("{}", had, asked)
@@ -371,14 +373,14 @@ def why_stale(record: Mapping, parameters: Mapping | None = None) -> list[str]:
     reasons += _changes("{}", then["definitions"], code["definitions"], " changed")
     reasons += _changed("{}, which it read,", then["inputs"], paths.RESULTS)
     reasons += _changed("{}, which it wrote,", then["outputs"], paths.RESULTS)
-    # exported tables, read or written, are not tracked: a clone that lacks them stands
+    # exported tables, read or written, are not tracked: a clone without them has valid records
     folder = paths.EXPORTS / record["study"]
     here = {name: digest for name, digest in then["exports"].items() if (folder / name).is_file()}
     return reasons + _changed("{}", here, folder) + _changed_sources(record, (parameters or {}).get("DATA_DIR"))
 
 
 def stale(study: str) -> list[str]:
-    """The chapters of a study with a finished record that no longer stands for the code at hand."""
+    """The chapters of a study with a finished record that is no longer valid for the current code."""
     every = [read(path.stem, study) for path in sorted((paths.RESULTS / study).glob("*.json"))]
     return [each["notebook"] for each in every if each["state"] == FINISHED and why_stale(each)]
 
@@ -389,11 +391,11 @@ def in_short(reasons: list[str]) -> str:
 
 
 def stamps(record: Mapping) -> list[str]:
-    """What a reader must know before the chapter: it is stale, or from another environment. Empty when neither."""
+    """Notes to readers of a chapter: it is stale, or from another environment. Empty if neither."""
     found = []
     if reasons := why_stale(record):
         found.append(f"The numbers here were recorded before something changed: {in_short(reasons)}.")
-    # packages that decide numbers and had another version then than this clone pins
+    # packages that affect numbers and had other versions than this clone pins
     path = paths.HOME / "constraints.txt"
     pins = dict(re.findall(r"(?m)^([^#\s]+)==(.+)$", path.read_text(encoding="utf-8") if path.is_file() else ""))
     then = {name: had for name, had in record.get("environment", {}).items() if name in pins}
@@ -407,11 +409,11 @@ def stamps(record: Mapping) -> list[str]:
 
 
 def confirm(scale: str, before: Path) -> dict[str, str]:
-    """Write finished records at `scale` anew for the code at hand where the smoke tables show the same numbers.
+    """Rewrite finished records at `scale` for the current code if the smoke tables show the same numbers.
 
-    `before` holds the smoke tables of the older revision. A chapter is confirmed when this clone's run, finished and
-    not stale, wrote all that they hold; its record keeps when. Columns and tables that have come since are confirmed by
-    nothing. Returns what was done with every chapter, in words.
+    `before` has the smoke tables of the older revision. A chapter is confirmed if this clone's run, finished and not
+    stale, wrote everything in them; its record keeps the time. New columns and tables are not confirmed by anything.
+    Returns a text for every chapter.
     """
     said = {}
     for path in sorted((paths.RESULTS / scale).glob("*.json")):
@@ -429,17 +431,17 @@ def confirm(scale: str, before: Path) -> dict[str, str]:
 
 
 def _tables(folder: Path, record: Mapping) -> dict[str, Path]:
-    """The recorded tables of a notebook, by the part that each holds."""
+    """The recorded tables of a notebook, by part."""
     return {path.name.split(".")[1]: path for path in folder.glob(f"{record['notebook']}.*.*")}
 
 
 def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
-    """Why the smoke tables cannot confirm a record, or ""."""
-    from nli_lib.tables import read_table  # which needs pandas
+    """The reason why the smoke tables cannot confirm a record, or ""."""
+    from nli_lib.tables import read_table  # needs pandas
 
     if here["state"] != FINISHED or why_stale(here):
         return "its smoke run here is missing or stale"
-    took = ["seconds", "machine seconds", "tokens_per_second", "device"]  # how long, and where: no two runs are equal
+    took = ["seconds", "machine seconds", "tokens_per_second", "device"]  # time and place: different in every run
     old, new = (
         {part: read_table(path).drop(columns=took, errors="ignore") for part, path in _tables(folder, here).items()}
         for folder in (before, paths.RESULTS / "smoke")
@@ -449,24 +451,24 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     same = {part for part in old.keys() & new.keys() if old[part].equals(new[part].reindex(columns=old[part].columns))}
     if differing := sorted(old.keys() - same):
         return f"the smoke tables differ: {', '.join(differing)}"
-    # another value at this scale, which smoke does not see; a key that is gone was renamed or is not read any more
+    # another value at this scale, which smoke does not see; a missing key was renamed or is no longer read
     then = record.get("dial", {})
     now = _dial_at(record["parameters"]["SCALE"], then)
     reasons = _changes("the dial's {}", {key: then[key] for key in now}, now)
-    # and one that it has come to read, where smoke tries another value than this scale's
+    # and a newly read key for which smoke has another value than this scale
     came = _dial_at(record["parameters"]["SCALE"], here["dial"].keys() - then) if "dial" in record else {}
-    reasons += [f"the dial's {key} is read since" for key in sorted(came) if came[key] != here["dial"][key]]
+    reasons += [f"the dial's {key} is newly read" for key in sorted(came) if came[key] != here["dial"][key]]
     reasons += _changed("{}, which it read,", record["inputs"], paths.RESULTS)
     return "; ".join(reasons + _changed_sources(record))
 
 
 def _confirm(record: Mapping, here: Mapping) -> None:
-    """Write a record with the code of the smoke run, and with what that read of the dial and of other tables."""
+    """Write a record with the code of the smoke run, and with the keys of the dial and the tables that it read."""
     study, then = record["study"], record["parameters"]
     outputs = [f"{study}/{path.name}" for path in _tables(paths.RESULTS / study, record).values()]
-    # what it has come to read since, too: at another scale that can be less
+    # also newly read tables: at another scale there can be fewer
     inputs = [*record["inputs"], *(name.replace("smoke/", f"{study}/", 1) for name in here["inputs"])]
-    known = record.get("definitions", here["definitions"])  # older records name none
+    known = record.get("definitions", here["definitions"])  # older records have none
     changed = sorted(name for name, digest in here["definitions"].items() if known.get(name) != digest)
     entry = {"revision": revision(), "date": now()[:10], "definitions": changed}
     anew = {key: here[key] for key in ("cells", "definitions", "uses", "defaults", "recipes")}
@@ -480,29 +482,29 @@ def _confirm(record: Mapping, here: Mapping) -> None:
 # ---------------------------------------------------------------- record
 
 
-# End states. "closing" is a notebook that reached its last line and waits for the runner's word.
+# End states. "closing" is a notebook that reached its last line and waits for the runner's decision.
 FINISHED, RUNNING, CLOSING, INTERRUPTED, NEVER = "finished", "running", "closing", "interrupted", "never run"
-INCOMPLETE = "incomplete"  # to its last line, but with something missing
+INCOMPLETE = "incomplete"  # reached its last line, but something is missing
 
-# what a run reads, writes and rests on: fields of a record that are filled while it runs
+# inputs, outputs and other dependences of a run: fields of a record that are filled while it runs
 KINDS = ("corpora", "inputs", "gathered", "declared", "outputs", "exports", "journals")
 KINDS += ("dial", "turned", "recipes", "uses")
-# of a record's fields, as far as others compute with them; a run that was cut short lacks the last of them
+# types of a record's fields, as far as others compute with them; an interrupted run has no values for the last ones
 TYPES = {"state": str, "reason": str, "ended": str, "seconds": Number, "seeds": list}
 TYPES |= dict.fromkeys((*KINDS, "parameters", "environment", "definitions"), dict)
 
-# what the runner tells a kernel by its environment
-TOKEN = "NLI_RUN_TOKEN"  # which run it belongs to
+# the runner's messages to a kernel, in its environment
+TOKEN = "NLI_RUN_TOKEN"  # the run to which it belongs
 RUN_PID = "NLI_RUN_PID"  # the runner's process, which outlives the kernel
 
-NEUTRAL = {"DATA_DIR"}  # parameters that change no number: where the corpora lie
+NEUTRAL = {"DATA_DIR"}  # parameters that change no number: the folder of corpora
 
 
 def study_name(scale: str, corpus: str | None, turned: Mapping[str, object] | None = None) -> str:
-    """The folder a run's tables live in: the scale's name on its own corpus, else "<scale>-<corpus>"; where knobs
-    of a notebook are turned, with "+<knob>=<value>" for each of them.
+    """Name of the folder for a run's tables: the scale's name for its corpus, else "<scale>-<corpus>", with
+    "+<knob>=<value>" for each turned knob of a notebook.
 
-    A file's name is followed by four digits that stand for its place, so that two files of one name are two studies.
+    A file's name is followed by four digits for its path, so that two files with one name are two studies.
     """
     words, said = [scale], ""
     if corpus not in (None, read_scale(scale).corpus):
@@ -521,7 +523,7 @@ def record_path(notebook: str, study: str) -> Path:
 
 
 def read(notebook: str, study: str) -> dict:
-    """The stored record, or {"state": "never run"}; one that cannot be read says so in its state's reason."""
+    """The stored record, or {"state": "never run"}; an unreadable one says so in its state's reason."""
     path = record_path(notebook, study)
     unread = {"notebook": notebook, "study": study}
     try:
@@ -540,7 +542,7 @@ def write(record: Mapping) -> None:
 
 
 def end_state(record: Mapping) -> tuple[str, str]:
-    """(state, reason) as it is now: a run still marked running whose process is gone was interrupted."""
+    """The current (state, reason): a run marked as running without its process was interrupted."""
     state, reason = record.get("state", NEVER), record.get("reason", "")
     if state in (RUNNING, CLOSING) and not _alive(record.get("pid"), record.get("started")):
         return INTERRUPTED, f"its process {record.get('pid')} is gone, nothing said why"
@@ -548,7 +550,8 @@ def end_state(record: Mapping) -> tuple[str, str]:
 
 
 def unanswered(record: Mapping) -> str:
-    """Why a run that came to its last line is not finished: requests to a language model failed; "" where none did."""
+    """The reason why a run that reached its last line is not finished: requests to a language model failed; "" if none
+    did."""
     said = []
     for entry in [entry for entry in record.get("journals", {}).values() if entry.get("failed")]:
         share = f"{entry['failed']:,} of {entry['failed'] + entry['answered']:,} requests to the language model failed"
@@ -557,26 +560,25 @@ def unanswered(record: Mapping) -> str:
 
 
 def _alive(pid: object, started: object) -> bool:
-    """Whether the process of a run is still there. One that began after the run has its number by chance, as after the
-    restart of a container; one that was killed can keep its number as long as nobody asks how it ended."""
+    """True if the process of a run is alive. A process that began after the run has its number by chance, as after the
+    restart of a container; a killed process can keep its number until its end is read."""
     if not isinstance(pid, int) or not psutil.pid_exists(pid):
         return False
-    with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just gone or not ours to ask; no such time
+    with contextlib.suppress(psutil.Error, TypeError, ValueError):  # just ended or not ours; no valid time
         process = psutil.Process(pid)
         there = process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        # a minute by which the record's clock and that of the processes may differ
+        # the record's clock and the processes' may differ by a minute
         return there and process.create_time() <= datetime.fromisoformat(started).timestamp() + 60
     return True
 
 
 def cells(notebook: Path) -> list[dict]:
-    """The cells of a notebook's file, the source of each as one text, its tags as a set. nbformat takes a second to be
-    imported.
+    """The cells of a notebook's file, with source as one text and tags as a set. (nbformat takes a second to import.)
 
     Raises
     ------
     StoreError
-        For a file that is no notebook.
+        If the file is not a notebook.
     """
     with reading(notebook, "take the marks of a merge out of it, or fetch it again"):
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -585,7 +587,7 @@ def cells(notebook: Path) -> list[dict]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, and only where its text is another: what was made from it then stands."""
+    """Write a file, completely or not at all, and only if its text changes, so that files made from it remain valid."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         with atomic(path) as draft:
             draft.write_text(text, encoding="utf-8")
@@ -599,7 +601,7 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest_file(path: Path) -> str | None:
-    """Digest of a file's bytes; None where there is no such file."""
+    """Digest of a file's bytes; None if there is no such file."""
     return digest_bytes(path.read_bytes()) if path.is_file() else None
 
 
@@ -610,21 +612,21 @@ def notebooks_with(part: str, study: str) -> list[str]:
 
 
 def corpus_file(corpus: str | None, data_dir: str | None = None) -> str | None:
-    """Digest of a user's own corpus file; None for the published corpora, which do not change."""
+    """Digest of a user's corpus file; None for the published corpora, which do not change."""
     path = own_path(corpus, data_dir) if corpus else None
     return digest_file(path) if path else None
 
 
 def command(notebook: str, scale: str, corpus: str | None, **more: str | None) -> str:
-    """The shell command that runs a notebook of a study; ``more`` options by name, those that are None left out."""
+    """The shell command that runs a notebook of a study; ``more`` options by name, without those that are None."""
     given = {"scale": scale, "corpus": corpus, **more}
     words = [word for name, value in given.items() if value for word in (f"--{name.replace('_', '-')}", value)]
     return shlex.join(["nli-study", "run", notebook, *words])
 
 
 def recorded(record: Mapping) -> str:
-    """When and with what a finished record was made, in words."""
+    """A text that says when and with what a finished record was made."""
     seeds = f"seeds {', '.join(map(str, record['seeds']))}; " if record.get("seeds") else ""
-    where = re.sub(r"\b1 cores\b", "1 core", record.get("device", ""))  # as it was written into records
+    where = re.sub(r"\b1 cores\b", "1 core", record.get("device", ""))  # older records have it
     made = f"Recorded {record.get('ended', '')[:10]} in {record.get('seconds', 0):,.0f} s on {where}"
     return f"{made}; {seeds}revision {record.get('environment', {}).get('revision', 'unknown')}"

@@ -92,7 +92,7 @@ def test_the_half_difference_of_a_set_with_itself_is_nothing_and_has_a_sign():
 def test_the_distance_of_a_part_is_otdd_and_its_floor_lies_below_a_shift():
     random, shift = np.random.default_rng(0), {"edits": 3.0, "others": 1.0}
     vectors = {
-        title: (random.normal(size=(len(p.original), 5)), random.normal(size=(len(p), 5)) + shift[title])
+        title: (random.normal(size=(len(p.original), 5)) / 5, (random.normal(size=(len(p), 5)) + shift[title]) / 5)
         for title, p in SETS.items()}  # fmt: skip
     quality = functions("42_quality", vectors={"random": vectors}, **GIVEN)
     pairs, rows = SETS["edits"], np.flatnonzero(SETS["edits"].direction == "e2n")[:6]

@@ -367,14 +367,14 @@ def test_the_top_of_table_12_holds_what_twenty_pairs_have_and_not_what_19_have()
 def test_nested_features_of_overlap_take_one_place():
     names = np.array(["word", "full-lex-overlap", "lex-overlap> 0.5", "lex-overlap> 0.6", "x", "null"], dtype=object)
     n, overlap = np.array([9, 5, 7, 6, 7, 30]), np.array([0, 1, 1, 1, 0, 0], dtype=bool)
-    rank = [measure.family_rank(np.array(z, dtype=float), n, names, overlap) for z in (
+    rank = [CELLS.family_rank(np.array(z, dtype=float), n, names, overlap) for z in (
         [9, 8, 7, 6, 5, 0],  # one word is ahead
         [4, 8, 7, 6, 5, 0],  # three of overlap lead and count once
         [1, 0, 5, 0, 5, 0],  # a tie of z and n: "lex-overlap> 0.5" before "x"
         [5, 0, 5, 0, 1, 5],  # a tie of z: those with more pairs first
     )]  # fmt: skip
     assert rank == [2, 1, 1, 3]
-    assert measure.family_rank(np.array([1.0, -np.inf]), np.array([3, 0]), names[:2], overlap[:2]) == 2
+    assert CELLS.family_rank(np.array([1.0, -np.inf]), np.array([3, 0]), names[:2], overlap[:2]) == 2
 
 
 def test_labels_are_shuffled_inside_a_premise_and_among_the_lone_ones():

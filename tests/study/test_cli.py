@@ -146,7 +146,7 @@ def test_labels_and_encoding_of_a_file_reach_the_chapters(nothing_runs, tmp_path
     ("option", "value", "said"),
     [
         ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
-        ("--labels", "0=neutral,0=neutral", "named twice"),
+        ("--labels", "0=neutral,0=neutral", "appears twice"),
         ("--columns", "context", "--columns context: write NAME=VALUE"),
     ],
 )  # fmt: skip

@@ -118,7 +118,7 @@ def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     source, html = tmp_path / "source", tmp_path / "html"
     (source / "reference").mkdir(parents=True)
     names = ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up")
-    held = {"select": ['id="nli_lib.select.selection.Selection"', "random_twin", "What a selection step answers"]}
+    held = {"select": ['id="nli_lib.select.selection.Selection"', "random_twin", "with a reason for each"]}
     held |= {"learn": [f'id="nli_lib.learn.{name}"' for name in names]}
     held |= {"nli_tools": ['id="nli_tools.explorer.explore"']}
     toc = "".join(f"   reference/{room}\n" for room in held)

@@ -50,7 +50,7 @@ def test_every_end_is_told_apart_in_parallel(home, temporary):
         "1_fine": ((SAVE, SHOW), "finished", ""),
         "2_error": ((SAVE, "x = 1\n1 / 0", SHOW), "failed", "4 of 6: x = 1\nZeroDivisionError: division by zero"),
         "3_killed": (("import os", kill, SAVE), "killed", f"by signal 9 (Killed), in code cell 4 of 6: {kill}"),
-        "4_exit": (("import os\nos._exit(3)",), "killed", "exit code 3"),
+        "4_exit": (("import os\nos._exit(3)",), "killed", "exited with code 3"),
         "5_unfinished": ((), "incomplete", "study.finish() did not"),
     }
     for name, (cells, *_) in ends.items():
@@ -68,7 +68,7 @@ def test_what_stands_is_skipped_and_what_does_not_says_why(home, capsys):
     (folder / "order.yaml").write_text("1_first: []\n2_second: [1_first]\n")
     assert set(states(runner.run([], Request(), jobs=2)).values()) == {"finished"}
     assert not any(outcome.ran for outcome in runner.run([], Request()))
-    assert "1_first: finished, still stands" in capsys.readouterr().out
+    assert "1_first: finished, still valid" in capsys.readouterr().out
     assert runner.stale("1_first", Request(seeds=1)) == ["SEEDS: None then, 1 now"]
     assert runner.stale("1_first", Request(corpus="planted")) == []  # the scale's own, by its name
     write_notebook(folder, "1_first", SAVE, "#| measure\nmore = 1")
@@ -104,6 +104,16 @@ def test_a_killed_runner_leaves_no_finished_record(process):
     wait_until(lambda: state_of("1_slow") in ("stopped", "interrupted"))
 
 
+@pytest.mark.slow
+def test_a_killed_server_of_processes_is_replaced(home):
+    """The process from which notebooks' are forked: of the first notebook it is the kernel's parent's parent."""
+    kill = "os.kill(int(open(f'/proc/{os.getppid()}/stat').read().split()[3]), 9)\nimport time\ntime.sleep(60)"
+    for name, *cells in (("1_kills", "import os", kill), ("2_fine", SAVE)):
+        write_notebook(home / "notebooks", name, *cells)
+    killed, fine = runner.run([], Request())
+    assert (killed.state, fine.state) == ("killed", "finished") and "ended with code None" in killed.reason
+
+
 def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
     write_notebook(home / "notebooks", "1_open", SAVE)
     standing.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
@@ -130,7 +140,7 @@ def test_a_second_runner_waits_and_finds_the_notebook_done(home, monkeypatch):
     monkeypatch.setattr(runner, "print", lambda text, **_: said.append(text) or first.release(), raising=False)
     (outcome,) = runner.run([], Request())
     assert (outcome.state, outcome.ran) == ("finished", False)
-    assert said == ["1_fine: another process runs it; waiting for it", "1_fine: finished, still stands"]
+    assert said == ["1_fine: another process is running it; waiting", "1_fine: finished, still valid"]
 
 
 def test_memory_and_kill_are_told_apart():
@@ -152,7 +162,7 @@ def test_the_kernels_death_by_memory_is_told(home, monkeypatch):
 def test_unknown_and_wrong_parameters_stop_before_anything_starts(home):
     write_notebook(home / "notebooks", "1_fine", SAVE)
     for names, request, told in (
-        ([], Request(others={"SEDS": 2}), "1_fine has no parameter SEDS; it has none of its own"),
+        ([], Request(others={"SEDS": 2}), "1_fine has no parameter SEDS; it has only the usual ones"),
         ([], Request(scale="smal"), 'did you mean "small"'),
         ([], Request(others={"CORPUS": "small"}), "-p CORPUS: use --corpus"),
         ([], Request(others={"DATA_DIR": "small"}), "-p DATA_DIR: use --data-dir"),
@@ -196,7 +206,7 @@ def test_order_is_declared_once(home, monkeypatch):
         write_notebook(folder, name)
     (folder / "order.yaml").write_text("z: all\na: []\nabsent: []\n")
     assert runner.order() == {"z": ["a", "b"], "a": [], "b": []}
-    wrong = dict.fromkeys(("a: [", "- a", "a: 3"), "is not an order of notebooks")
+    wrong = dict.fromkeys(("a: [", "- a", "a: 3"), "is not a valid order of notebooks")
     wrong |= {"a: [nowhere]": "nowhere", "a: [b]\nb: [a]": "notebooks wait for each other: (a, b, a|b, a, b)"}
     for text, told in wrong.items():
         (folder / "order.yaml").write_text(text)
@@ -207,7 +217,7 @@ def test_order_is_declared_once(home, monkeypatch):
 @pytest.mark.parametrize("cell", ["SCALE, SEEDS = 1, None", "SCALE = str('smoke')", "SCALE: str = 'smoke'", "!ls"])
 def test_parameters_that_cannot_be_read_are_one_message(home, cell):
     write_notebook(home / "notebooks", "10_a", parameters=cell)
-    with pytest.raises(StudyError, match="10_a: the cell tagged `parameters` sets one parameter a line"):
+    with pytest.raises(StudyError, match="10_a: the cell tagged `parameters` sets one parameter per line"):
         runner.declared_parameters("10_a")
 
 
@@ -295,7 +305,7 @@ def test_sockets_never_go_into_what_is_not_ours(temporary, monkeypatch, planted)
         place.mkdir()
         place.chmod(0o770 if planted == "open to others" else 0o700)
     before = sorted(temporary.rglob("*"))
-    with pytest.raises(StudyError, match=f"{place.name} is not a folder of yours"), runner.socket_folder():
+    with pytest.raises(StudyError, match=f"{place.name} is not a private folder of yours"), runner.socket_folder():
         pass
     assert sorted(temporary.rglob("*")) == before
 

@@ -268,7 +268,7 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert said_of_scores(recorded_small) == EQUAL
     record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
-    assert as_text("Recorded at revision abc; 1 name has changed since") in book.used(record)[-2]
+    assert as_text("Recorded at revision abc; 1 name has changed in the code since") in book.used(record)[-2]
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -326,7 +326,7 @@ def test_another_value_of_the_dial_at_that_scale_confirms_nothing(recorded_small
 def test_a_key_of_the_dial_that_is_read_since_confirms_only_where_smoke_has_its_value(recorded_small):
     change("small", dial={})
     here = change("smoke", dial={"difficulty.trainings": {}})  # three at small
-    assert "the dial's difficulty.trainings is read since" in said_of_scores(recorded_small)
+    assert "the dial's difficulty.trainings is newly read" in said_of_scores(recorded_small)
     standing.write({**here, "dial": {"test_split": "test"}})  # at both
     assert said_of_scores(recorded_small) == EQUAL
 
@@ -370,4 +370,4 @@ def test_a_record_names_the_files_that_were_not_committed(tmp_path, home):
     file.write_text("x = 2\n")
     assert standing.uncommitted(tmp_path) == ["nli_lib/one.py"]
     (line,) = book.used({"uncommitted": ["nli_lib/one.py"]})
-    assert line.startswith("Run with files that differed from the commit") and "one" in line
+    assert line.startswith("Run with uncommitted changes") and "one" in line

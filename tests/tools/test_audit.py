@@ -621,13 +621,13 @@ def test_no_space_on_disk_and_no_room_in_memory_are_one_message(here, monkeypatc
     assert isinstance(fault, UserError | OSError) and "/proc/nobody" in str(fault)
 
     size, request = (here / "mine.csv").stat().st_size, Request(scale="small", corpus=str(here / "mine.csv"))
-    said = r"mine\.csv: too large to be read here at once: take a part of it"
+    said = r"mine\.csv: too large to be read here at once: use a part of it"
     with monkeypatch.context() as full, pytest.raises(CorpusError, match=said):
         full.setattr(own_corpus, "load", Mock(side_effect=MemoryError))
         own_corpus.read(request.corpus, request)
     memory = SimpleNamespace(available=size * own_corpus.TIMES - 1)
     monkeypatch.setattr(own_corpus.psutil, "virtual_memory", lambda: memory)
-    with pytest.raises(CorpusError, match=r"mine\.csv: a file of 0\.0 GB takes about 0 GB .*take a part of it"):
+    with pytest.raises(CorpusError, match=r"mine\.csv: a file of 0\.0 GB takes about 0 GB .*use a part of it"):
         own_corpus.read(request.corpus, request)  # refused before it is read
     memory.available += 1
     assert len(own_corpus.read(request.corpus, request)) == 90

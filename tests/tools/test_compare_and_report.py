@@ -108,7 +108,7 @@ def test_where_nothing_helps_the_corpus_is_left_as_it_is():
     _, content = made(dict.fromkeys(TRUTH, (0.6, 0.6)) | {"hard": (0.5, 0.5), "z-filter": (0.4, 0.6)})
     verdicts = {each["arm"]: each["verdict"] for each in content["arms"]}
     assert verdicts["hard"] == UNLEARNT and verdicts["z-filter"] == WORSE and SAME in verdicts.values()
-    assert "From so few pairs nothing was learnt with: hard." in content["next"]
+    assert "Trained on so few pairs, models learnt nothing with: hard." in content["next"]
 
 
 def test_a_name_is_text_on_the_page_and_the_page_shows_the_numbers_of_the_file():

@@ -187,8 +187,8 @@ BAD_ROWS = [
     ([LINE, LINE, {**LINE, "logits_epoch_0": [0.1, 0.2, 0.4]}], "guid 1 appears in two rows with different"),
     ([LINE, {**LINE, "gold": 1}], "guid 1 appears in two rows with different contents"),
     ([{**LINE, "gold": "neutral"}], "gold is string"),
-    ([{**LINE, "gold": 3}], r"must lie in 0\.\.2"),
-    ([{**LINE, "gold": -1}], r"must lie in 0\.\.2"),
+    ([{**LINE, "gold": 3}], r"must be in 0\.\.2"),
+    ([{**LINE, "gold": -1}], r"must be in 0\.\.2"),
     ([{**LINE, "gold": None}, {**LINE, "guid": 2}], "row 0: gold is missing"),
     ([LINE, {"guid": 2, "logits_epoch_0": [0.1, 0.2], "gold": 0}], "2 to 3 logits"),
     ([{"guid": 1, "gold": 0}], "no field 'logits_epoch_0'"),
@@ -274,7 +274,7 @@ def test_datalab_finds_the_planted_errors_and_what_it_is_not_given():
     assert table.loc[FLIPPED, "predicted"].tolist() == names[LOGITS[FLIPPED].argmax(axis=1)].tolist()
     refused("60 rows, planted 59", exchange.issues, lab, CORPUS[:59])
     two = CORPUS[CORPUS.labels != 1]
-    wrong = {"nothing to look at": [CORPUS], r"shape \(59, 3\)": [CORPUS, probabilities[:59]]}
+    wrong = {"nothing to check": [CORPUS], r"shape \(59, 3\)": [CORPUS, probabilities[:59]]}
     wrong |= {"not probabilities": [CORPUS, LOGITS], "no row of neutral": [two, probabilities[: len(two)]]}
     for said, given in wrong.items():
         refused(said, exchange.datalab, *given)
