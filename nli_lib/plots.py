@@ -343,7 +343,7 @@ MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "mark
 
 
 def box_panel(axes: Axes, table: pd.DataFrame, column: str, *, hue: str | None = None, **look: object) -> None:
-    """One panel of `boxes`, for a drawing of one's own; ``look`` has x, a column, and the order of its values."""
+    """Draw one panel of `boxes` on ``axes``; ``look`` has x, a column, and the order of its values."""
     look |= {"saturation": 1, "linewidth": 0.9, "legend": False}
     look |= {"hue": hue, "palette": palette(table[hue].unique())} if hue else {"color": SERIES[4]}
     if table[column].isin((0, 1)).all() or (table[column] == 0).mean() > 0.75:
