@@ -50,7 +50,14 @@ PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), 
 
 
 def name_of(name: object) -> object:
-    """The reader's name of a corpus, a split of one, a model or a score; anything else as it is."""
+    """The reader's name of a corpus, a split of one, a model or a score; anything else as it is.
+
+    Examples
+    --------
+    >>> from nli_lib.names import name_of
+    >>> name_of("mnli")
+    'MultiNLI'
+    """
     if not isinstance(name, str):
         return name
     if split := SPLIT.fullmatch(name):

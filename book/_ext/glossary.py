@@ -1,5 +1,5 @@
-"""Terms explain themselves: where one first occurs on a page, its definition in the glossary of `notation` appears when a
-reader points at it, taps it or reaches it with Tab.
+"""Terms explain themselves: where one first occurs on a page, its definition in the glossary of `notation` appears when
+a reader points at it, taps it or reaches it with Tab.
 
 The definition is an attribute (`aria-description`), written when the book is built and shown by report.css: no script.
 Headings, links, tables, code and captions are left as they are. Words that pages also use in another sense are not
@@ -13,8 +13,8 @@ from docutils import nodes
 from sphinx import addnodes
 
 SOURCE = "notation"
-BADGE = re.compile(r'<span (?=class="verdict verdict-(\w+)")')  # of chapters' verdicts: these words mean it nowhere else
-NEVER = {"held", "part", "Yes", "Partly", "Barely", "No", "Open"}
+BADGE = re.compile(r'<span (?=class="verdict verdict-(\w+)")')  # of a chapter's verdict
+NEVER = {"held", "part", "Yes", "Partly", "Barely", "No", "Open"}  # common words: the last five are explained at badges
 ELSEWHERE = {  # the pages on which a word has another sense
     "confidence": r"parts/2|chapters/(24|30)",
     "correctness": r"chapters/(14|22|42)",
@@ -64,15 +64,14 @@ def explain(app, doctree, docname):
     if docname == SOURCE or docname.startswith("reference"):
         return
     told = app.env.glossary
-    left = {term: pattern(term) for term in told if not re.match(ELSEWHERE.get(term, "$"), docname)}
-    left = {term: left[term] for term in sorted(left.keys() - NEVER, key=len, reverse=True)}
+    wanted = [term for term in told if term not in NEVER and not re.match(ELSEWHERE.get(term, "$"), docname)]
+    left = {term: pattern(term) for term in wanted}
     texts = [text for text in doctree.findall(nodes.Text) if not inside(text)]
     for text in texts:
         parts, rest = [], text.astext()
-        while hits := [(hit.start(), -len(hit[0]), term, hit[0]) for term, rx in left.items() if (hit := rx.search(rest))]:
+        while hits := [(hit.start(), -len(term), term, hit[0]) for term in left if (hit := left[term].search(rest))]:
             at, _, term, word = min(hits)
-            same = [each for each in told if told[each] == told[term]]
-            left = {each: rx for each, rx in left.items() if each not in same}
+            left = {each: left[each] for each in left if told[each] != told[term]}
             made = f'{opened("dfn", told[term])} class="term">{escape(word)}</dfn>'
             parts += [nodes.Text(rest[:at]), nodes.raw("", made, format="html")]
             rest = rest[at + len(word) :]

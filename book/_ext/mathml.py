@@ -1,7 +1,7 @@
 """Formulas as MathML, set when the book is built: a page needs no script for them, and no network.
 
-Pages and notebooks write $...$ and $$...$$, which JupyterLab shows too. The converter is docutils' own; what it does not
-know is a warning that names the page, and the formula's source on it.
+Pages and notebooks write $...$ and $$...$$, which JupyterLab shows too. The converter is docutils' own; what it does
+not know is a warning that names the page, and the formula's source on it.
 """
 
 import re
@@ -10,7 +10,6 @@ from html import escape
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
-
 
 APPLIED = "<mo>&ApplyFunction;</mo>"  # behind log, which browsers set without a space
 

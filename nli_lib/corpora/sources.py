@@ -298,6 +298,13 @@ def load(
         of a user's file. columns: the library's column name -> the file's, see `nli_lib.corpora.reading.own`. labels:
         what its labels are, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}. encoding: of one that is
         not UTF-8, as in "cp1252"
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> corpus = load("planted", "train", limit=100)
+    >>> sorted(corpus.counts)
+    ['contradiction', 'entailment', 'neutral']
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
@@ -322,7 +329,15 @@ def load(
 
 
 def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
-    """So many examples without replacement, in the corpus's order; the corpus itself where it has no more."""
+    """So many examples without replacement, in the corpus's order; the corpus itself where it has no more.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> from nli_lib.corpora.sources import sample
+    >>> len(sample(load("planted", "train", limit=100), 10))
+    10
+    """
     if limit is None or limit >= len(corpus):
         return corpus
     chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
@@ -341,6 +356,15 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
         where not given, what the columns "corpus" and "split" say if they say one thing, else "dataset", "train"
     **form
         columns: the library's column name -> the dataset's; labels: the dataset's name of a label -> the library's
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nli_lib.corpora import from_dataset
+    >>> table = pd.DataFrame({"text_a": ["A dog runs."], "text_b": ["An animal moves."], "gold": ["entailment"]})
+    >>> from_dataset(table, "mine").table[["premise", "hypothesis", "label"]]
+           premise        hypothesis  label
+    0  A dog runs.  An animal moves.      0
     """
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
@@ -357,7 +381,14 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
 
 
 def names() -> tuple[str, ...]:
-    """The corpora that `load` knows by name."""
+    """The corpora that `load` knows by name.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import names
+    >>> "snli" in names()
+    True
+    """
     return (*SOURCES, "planted")
 
 
