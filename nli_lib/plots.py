@@ -139,6 +139,13 @@ def data_map(
     Notes
     -----
     *Departures*: cartography divides counts by the largest count that occurs; here 1 always means every epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.plots import data_map
+    >>> variability, confidence, correctness = np.random.default_rng(0).random((3, 50)) / 2
+    >>> figure = data_map(variability, confidence, correctness, epochs=4)
     """
     v, c, share = (np.asarray(values, dtype=float) for values in (variability, confidence, correctness))
     if len(share) and not 0 <= share.min() <= share.max() <= 1:

@@ -45,6 +45,12 @@ def mismatch(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.str_]:
     References
     ----------
     The consensus cleaning paper section 1 (E2); class numbers as in `LABELS`.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import mismatch
+    >>> mismatch([[0, 3, 1], [2, 0, 0]], labels=[0, 0]).tolist()
+    ['P1G0', 'agree']
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     predicted = scores.argmax(axis=1)
@@ -66,6 +72,12 @@ def logit_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     References
     ----------
     The consensus cleaning paper, "model confidence" (E3).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import logit_gap
+    >>> logit_gap([[0, 3, 1], [2, 0, 0]], labels=[0, 0])
+    array([3., 0.])
     """
     scores, gold = check_scored(logits, labels, epochs=False)
     return scores.max(axis=1) - scores[np.arange(len(gold)), gold]
@@ -84,6 +96,13 @@ def by_direction(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     References
     ----------
     Ours, see chapter 35.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import by_direction
+    >>> logits = [[0, 3, 0], [0, 3, 0], [0, 0, 3], [3, 0, 0]]  # neutral is predicted twice, contradiction once
+    >>> by_direction(logits, labels=[0, 0, 0, 0]).round(2)
+    array([2.31, 2.31, 1.61, -inf])
     """
     gap, kind = logit_gap(logits, labels), mismatch(logits, labels)
     alike, labelled = (
@@ -106,6 +125,13 @@ def suspects(
     References
     ----------
     The consensus cleaning paper section 2 (E5): P1G0 above 2.0 is pruned. Only for a corpus that is `prunable`.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import suspects
+    >>> logits = [[0, 3, 1], [0, 1, 0], [0, 0, 3]]  # P1G0 with a gap of 3, P1G0 with 1, P2G0
+    >>> suspects(logits, labels=[0, 0, 0])
+    array([ True, False, False])
     """
     if unknown := sorted(set(kinds) - set(KINDS)):
         raise ValueError(f"kinds {unknown} are not among {', '.join(KINDS)}")
@@ -113,7 +139,14 @@ def suspects(
 
 
 def pruned_gap(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """The gap of P1G0 mismatches, 0 for every other example, (N,): the paper's rule as a ranking."""
+    """The gap of P1G0 mismatches, 0 for every other example, (N,): the paper's rule as a ranking.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import pruned_gap
+    >>> pruned_gap([[0, 3, 1], [0, 0, 3]], labels=[0, 0])
+    array([3., 0.])
+    """
     return np.where(mismatch(logits, labels) == PRUNED, logit_gap(logits, labels), 0.0)
 
 
@@ -152,6 +185,13 @@ def self_confidence(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]
     """Probability of the label, (N,), 0 to 1; low = suspect. cleanlab ranks by it by default.
 
     Shapes and logits as in `named_by_cleanlab`; equals `cleanlab.rank.get_label_quality_scores`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.consensus import self_confidence
+    >>> self_confidence(np.log([[0.1, 0.7, 0.2]]), labels=[0]).round(2)
+    array([0.1])
     """
     probabilities = softmax(np.asarray(logits, dtype=np.float64), axis=1)
     return probabilities[np.arange(len(probabilities)), np.asarray(labels)]
@@ -208,6 +248,13 @@ def threshold_rule(gap: ArrayLike, wrong: ArrayLike, edges: Sequence[float]) -> 
     References
     ----------
     The consensus cleaning paper section 2 (E4), which reads 2.0 off its first Figure 2.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.consensus import threshold_rule
+    >>> gap, wrong = [0.5, 1.5, 2.5, 2.6, 3.5], [False, False, True, True, True]
+    >>> threshold_rule(gap, wrong, edges=[0, 1, 2, 3])
+    2.0
     """
     inside, chosen = np.searchsorted(edges, gap, side="right"), None  # 0 is below the first edge
     for at in range(len(edges), 0, -1):
@@ -246,6 +293,15 @@ def next_suspects(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike) -> NDArra
     References
     ----------
     Ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.consensus import next_suspects
+    >>> gap, kind = [4, 3, 2, 1], ["P1G0", "P2G0", "P2G0", "P1G0"]
+    >>> decided = [1, 0, np.nan, np.nan]  # the first was wrong, the second right: P1G0 comes first
+    >>> next_suspects(gap, kind, decided)
+    array([2, 3])
     """
     gap, kind, decided = np.asarray(gap, dtype=float), np.asarray(kind), np.asarray(decided, dtype=float)
     if not len(gap) == len(kind) == len(decided):

@@ -92,6 +92,13 @@ def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDAr
     Notes
     -----
     Formula: ``|A and B| / |A or B|``. Words are as in `measure.features`, each counted once in a text.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import shared_words
+    >>> texts = ["a dog runs", "a dog sleeps", "nobody"]
+    >>> shared_words(texts, [0, 0], [1, 2])
+    array([0.5, 0. ])
     """
     one, other = np.broadcast_arrays(one, other)
     table = (tokenize(texts).counts() > 0).astype(np.int64)
@@ -152,6 +159,13 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     References
     ----------
     Texygen (Zhu et al., 2018), as DISCO's Table 1 uses it (D9).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import self_bleu
+    >>> sentences = [text.split() for text in ("a dog runs fast", "a dog runs home", "nobody sleeps")]
+    >>> self_bleu(sentences).round(2)
+    array([0.63, 0.63, 0.  ])
     """
     if len(sentences) < 2 or order < 1:
         raise ValueError(f"{len(sentences)} sentences, order {order}: two sentences and an order of 1 are needed")
@@ -347,6 +361,13 @@ def neighbours(
     References
     ----------
     WANLI, section 2.2: k = 4, of the same label, by the cosine of the task model's first token (W4).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import neighbours
+    >>> vectors, labels = [[1, 0], [1, 0.1], [1, 0.5], [1, 0.2]], [0, 0, 0, 1]
+    >>> neighbours(vectors, labels, seeds=[0], k=2)
+    array([[1, 2]])
     """
     vectors, labels = np.asarray(vectors), np.asarray(labels)
     seeds = np.asarray(seeds, dtype=np.int64)

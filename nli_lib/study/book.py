@@ -439,7 +439,7 @@ def gather_pages(site: Site) -> None:
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
     names = [name for name in order() if standing.end_state(standing.read(name, request.study))[0] != standing.NEVER]
-    reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
+    reference = [file for file in ("faq", "notation", "references") if (site.source / f"{file}.md").is_file()]
     parts = {"Chapters": [f"chapters/{name}" for name in names], "Reference": ["chapters/status", *reference]}
     toc = {"format": "jb-book", "root": "index", "parts": []}
     for title, files in parts.items():
