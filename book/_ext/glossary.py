@@ -18,7 +18,9 @@ NEVER = {"held", "part", "Yes", "Partly", "Barely", "No", "Open"}  # common word
 ELSEWHERE = {  # the pages on which a word has another sense
     "confidence": r"parts/2|chapters/(24|30)",
     "correctness": r"chapters/(14|22|42)",
-    "gap": r"chapters/(15|4)",
+    "declared": "faq",
+    "gap": r"chapters/(10|15|4)",
+    "label alone": "parts",
     "level": r"chapters/(22|63)",
     "margin": r"parts/6|chapters/(22|64)",
     "mismatch": r"chapters/5",
@@ -61,7 +63,7 @@ def changed(app, env):
 
 
 def explain(app, doctree, docname):
-    if docname == SOURCE or docname.startswith("reference"):
+    if docname.startswith((SOURCE, "reference", "chapters/status")):
         return
     told = app.env.glossary
     wanted = [term for term in told if term not in NEVER and not re.match(ELSEWHERE.get(term, "$"), docname)]
