@@ -247,7 +247,7 @@ def how_right(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike, waiting: Arra
         name = "all" if size == len(order) else "the first"
         said.append(f"of {name} {size} suspects, {amount} are wrong")
     said[-1] = f"the next {size} would find {amount}"
-    start = f"From {len(done)} decision{'s' * (len(done) > 1)}" if len(done) else "Before any decision, by the prior alone"
+    start = f"From {len(done)} decision{'s' * (len(done) > 1)}" if len(done) else "By the prior alone"
     return probability, f"{start}: {'; '.join(said)}."
 
 

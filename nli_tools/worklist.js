@@ -127,7 +127,7 @@ export function howRight(gaps, kinds, decided, waiting, { depths, ahead, ...prio
     if (at === found.length - 1) return `the next ${size} would find ${amount}`;
     return `of ${size === all ? "all" : "the first"} ${size} suspects, ${amount} are wrong`;
   });
-  const from = done.length ? `From ${done.length} decision${done.length > 1 ? "s" : ""}` : "Before any decision, by the prior alone";
+  const from = done.length ? `From ${done.length} decision${done.length > 1 ? "s" : ""}` : "By the prior alone";
   return `${from}: ${said.join("; ")}.`;
 }
 

@@ -199,7 +199,7 @@ def test_thirty_decisions_say_how_right_the_list_of_a_file_is(home, browser, tmp
     listed = next(paths.EXPORTS.glob("*/fast/suspects.html"))
     page.goto(listed.as_uri())
     right, root = page.locator(".nli-right"), page.locator(".nli-worklist")
-    assert right.inner_text().startswith("Before any decision, by the prior alone: of the first 100 suspects, about ")
+    assert right.inner_text().startswith("By the prior alone: of the first 100 suspects, about ")
     assert right.inner_text() in said
     for done in range(30):
         number = int(root.get_attribute("data-uid")[1:])
