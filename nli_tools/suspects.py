@@ -215,7 +215,7 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
 
 DEPTHS, AHEAD = (100, 300), 50  # of a list: how many of its first suspects are wrong, and of the next ones
 PRIOR = {name: getattr(consensus, name.upper()) for name in ("rate", "spread", "kind", "rise", "steep")}
-PRIOR |= {"depths": DEPTHS, "ahead": AHEAD}
+PRIOR |= {"depths": list(DEPTHS), "ahead": AHEAD}
 EXPECTED = "p_wrong"  # the column with each label's probability to be wrong
 _LOW, _HIGH = expit(logit(consensus.RATE) + 1.96 * consensus.SPREAD * np.array([-1, 1]))
 PRIOR_SAID = (
