@@ -1,9 +1,8 @@
 """Agreement of scores with each other, with a truth and with people, and the quality of suspicions about labels.
 
-Scores of the same pairs: `rank_correlations` of each two, predictions by regressions on them,
-`out_of_fold`. Two annotators: `kappa`. Labels that models contradict: the share that people call wrong
-(`error_shares`), how well a score finds these (`average_precision`, `precision_at`), and the same with intervals over
-trainings and premises::
+Scores of the same pairs: `rank_correlations` of each two, and predictions by regressions on them, `out_of_fold`. Two
+annotators: `kappa`. Labels that models contradict: the share that people call wrong (`error_shares`), how well a score
+finds these (`average_precision`, `precision_at`), and the same with intervals over trainings and premises::
 
     found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
     share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)  # Estimate, or None
@@ -131,6 +130,16 @@ def error_shares(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     table
         one row for each example: the columns of `by`, wrong (bool) and, if several trainings judged the same examples,
         seed; n and wrong are then rounded means per training, because pooling would count an example several times
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nli_lib.agreement import error_shares
+    >>> judged = pd.DataFrame({"kind": ["P1G0"] * 4 + ["P2G0"] * 2, "wrong": [True, True, True, False, False, False]})
+    >>> error_shares(judged, ["kind"])[["kind", "n", "wrong", "share"]]
+       kind  n  wrong  share
+    0  P1G0  4      3   0.75
+    1  P2G0  2      0   0.00
     """
     by = list(by)
     seeds = table.groupby(by[0])["seed"].transform("nunique") if "seed" in table else 1
@@ -166,6 +175,12 @@ def average_precision(scores: ArrayLike, wrong: ArrayLike) -> float:
 
     scores (N,), wrong (N,) bool, at least one True. A score without information gets about the share of wrong ones.
     Equal scores are one step of the curve, so their order does not matter.
+
+    Examples
+    --------
+    >>> from nli_lib.agreement import average_precision
+    >>> round(average_precision([3, 2, 1, 0], wrong=[True, False, True, False]), 2)
+    0.83
     """
     if not np.any(wrong):
         raise ValueError("no example is wrong, so nothing can be found")
@@ -191,6 +206,12 @@ def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
     """Share of wrong examples among the k with the highest scores, 0 to 1; of equal scores the expected share counts.
 
     scores (N,), wrong (N,) bool, 1 <= k <= N.
+
+    Examples
+    --------
+    >>> from nli_lib.agreement import precision_at
+    >>> precision_at([3, 2, 1, 0], wrong=[True, False, True, False], k=2)
+    0.5
     """
     scores, wrong = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool)
     if not 1 <= k <= len(scores):

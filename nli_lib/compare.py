@@ -304,6 +304,12 @@ def smallest_detectable(
         number of simultaneous comparisons: the level is .05 / family, Holm's level for the smallest p
     freedom
         degrees of freedom of the spread; None: trainings - 1
+
+    Examples
+    --------
+    >>> from nli_lib.compare import smallest_detectable
+    >>> [round(float(smallest_detectable(1.0, trainings)), 1) for trainings in (3, 5, 10)]  # where the spread is 1
+    [3.0, 1.6, 1.0]
     """
     if trainings < 2:
         return float("nan")

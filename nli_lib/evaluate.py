@@ -52,6 +52,14 @@ def correct_predictions(
 
     For a test set with fewer classes, the ``rule`` "argmax" maps the most probable of the three, and "sum" adds the
     probabilities of classes that become one, then takes the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.evaluate import correct_predictions
+    >>> logits = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> correct_predictions(logits, np.array([0, 2]))
+    array([ True, False])
     """
     check_scored(logits, labels, epochs=False)
     return np.asarray(collapse(np.asarray(logits), tuple(classes), rule)) == np.asarray(labels)
@@ -107,6 +115,16 @@ def suite_table(
     ``predictions`` maps a title to logits (N, C), ordered as the model's ``classes``. Sets with these classes have one
     row (rule argmax); the others, which only a three-class model can predict, have two, one for each rule of
     `correct_predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.corpora.planted import make_split
+    >>> from nli_lib.evaluate import suite_table
+    >>> test = make_split("test", 30)
+    >>> suite_table({"planted test": np.eye(3)[test.labels]}, {"planted test": test})[["title", "n", "accuracy"]]
+              title   n  accuracy
+    0  planted test  30       1.0
     """
     rows = []
     for title, corpus in suite.items():
@@ -139,6 +157,15 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
 
     Settings are the columns other than measured numbers: title, rule, and any others in the table (model, view). low
     and high are the t interval over seeds. With one seed there is no spread: std, low and high are NaN.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nli_lib.evaluate import across_seeds
+    >>> runs = pd.DataFrame({"title": "test", "seed": [0, 1, 2], "n": 100, "accuracy": [0.80, 0.82, 0.84]})
+    >>> across_seeds(runs)[["title", "mean", "low", "high"]].round(2)
+      title  mean   low  high
+    0  test  0.82  0.77  0.87
     """
     keys = [column for column in table.columns if column not in {*NUMBERS, value}]
     repeated = table.duplicated([*keys, "seed"])
@@ -156,6 +183,16 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
 
     table: title, condition, seed, n, ``value``. Columns: title, other, and the fields of `t_interval` over the seeds
     that both have; no row if either condition is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nli_lib.evaluate import seed_gains
+    >>> runs = pd.DataFrame({"title": "test", "condition": ["filtered"] * 2 + ["random twin"] * 2, "seed": [0, 1] * 2})
+    >>> runs = runs.assign(n=100, accuracy=[0.82, 0.84, 0.80, 0.82])
+    >>> seed_gains(runs, "filtered")[["other", "value"]].round(2)
+             other  value
+    0  random twin   0.02
     """
     wide = table.pivot(index=["title", "seed"], columns="condition", values=value)
     sizes, rows = table.groupby("title", sort=False)["n"].first(), []
@@ -275,6 +312,17 @@ def review_list(
     neutral, and removes none if one of them is not a class. If several seeds have scored the corpus, votes (N,) is the
     number of them that prune the example. The corpus's extra columns come last, as "votes (own)" if their name is
     taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.corpora.planted import make_split
+    >>> from nli_lib.evaluate import review_list
+    >>> corpus = make_split("train", 6)
+    >>> logits = 3 * np.eye(3)[[1, *corpus.labels[1:]]]  # contradicts, if anything, the first label
+    >>> review_list(corpus, logits, fold=np.zeros(6, dtype=int))[["rank", "gold", "predicted", "gap"]]
+       rank           gold predicted  gap
+    0     1  contradiction   neutral  3.0
     """
     found = {
         "predicted": np.array(corpus.classes, dtype=object)[np.argmax(logits, axis=1)],

@@ -34,7 +34,14 @@ PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), 
 
 
 def name_of(name: object) -> object:
-    """The name that readers know for a corpus, a split, a model or a score; anything else is not changed."""
+    """The name that readers know for a corpus, a split, a model or a score; anything else is not changed.
+
+    Examples
+    --------
+    >>> from nli_lib.names import name_of
+    >>> name_of("mnli")
+    'MultiNLI'
+    """
     if not isinstance(name, str):
         return name
     if split := SPLIT.fullmatch(name):

@@ -139,6 +139,13 @@ def data_map(
     Notes
     -----
     *Departures*: cartography divides counts by the largest count that occurs; here 1 always means every epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.plots import data_map
+    >>> variability, confidence, correctness = np.random.default_rng(0).random((3, 50)) / 2
+    >>> figure = data_map(variability, confidence, correctness, epochs=4)
     """
     v, c, share = (np.asarray(values, dtype=float) for values in (variability, confidence, correctness))
     if len(share) and not 0 <= share.min() <= share.max() <= 1:
@@ -342,6 +349,19 @@ def bounded(estimate: Estimate, least: float, most: float) -> Estimate:
 MEAN = {"marker": "D", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4}
 
 
+def box_panel(axes: Axes, table: pd.DataFrame, column: str, *, hue: str | None = None, **look: object) -> None:
+    """Draw one panel of `boxes` on ``axes``; ``look`` has x, a column, and the order of its values."""
+    look |= {"saturation": 1, "linewidth": 0.9, "legend": False}
+    look |= {"hue": hue, "palette": palette(table[hue].unique())} if hue else {"color": SERIES[4]}
+    if table[column].isin((0, 1)).all() or (table[column] == 0).mean() > 0.75:
+        sns.barplot(table, y=column, errorbar=None, edgecolor=INK, ax=axes, **look)
+    else:
+        box = {"showfliers": False, "linecolor": INK, "gap": 0.12 if hue else 0, "showmeans": True, "meanprops": MEAN}
+        sns.boxplot(table, y=column, ax=axes, **look, **box)
+    axes.set(title=column, xlabel="", ylabel="")
+    axes.grid(axis="y")
+
+
 def boxes(
     table: pd.DataFrame,
     columns: Sequence[str],
@@ -349,33 +369,23 @@ def boxes(
     group: str,
     order: Sequence[str],
     hue: str | None = None,
-    notes: Mapping[tuple[str, str], str] | None = None,
     height: float = 2.5,
     title: str = "",
 ) -> Figure:
     """Draw one panel of boxes for each of ``columns``, over the values of ``group`` in ``order``, split by ``hue``.
 
     The box spans the quartiles, the whiskers reach the last value within 1.5 times its length; points beyond are not
-    drawn, and a diamond is the mean. A column of zeros and ones is drawn as bars of its share instead. ``notes`` maps
-    (column, value of group) to lines below that group, such as stars of significance.
+    drawn, and a diamond is the mean. A column of zeros and ones, or of zeros for more than three quarters, is drawn as
+    bars of its mean instead.
     """
-    down, colours = -(-len(columns) // 2), palette(table[hue].unique()) if hue else {}
-    look = {"x": group, "order": order, "saturation": 1, "linewidth": 0.9, "legend": False}
-    look |= {"hue": hue, "palette": colours} if hue else {"color": SERIES[4]}
-    box = {"showfliers": False, "linecolor": INK, "gap": 0.12 if hue else 0, "showmeans": True, "meanprops": MEAN}
+    down = -(-len(columns) // 2)
     with drawing(down, 2, height=height * down, squeeze=False) as (figure, panels):
         for axes, column in zip(panels.flat, columns, strict=False):
-            if table[column].isin((0, 1)).all():
-                sns.barplot(table, y=column, errorbar=None, edgecolor=INK, ax=axes, **look)
-            else:
-                sns.boxplot(table, y=column, ax=axes, **look, **box)
-            words = [f"{value}\n{(notes or {}).get((column, value), '')}".rstrip() for value in order]
-            axes.set(title=column, xlabel="", ylabel="", xticks=range(len(order)), xticklabels=words)
-            axes.grid(axis="y")
+            box_panel(axes, table, column, x=group, order=order, hue=hue)
         for axes in panels.flat[len(columns) :]:
             axes.set_axis_off()
         if hue:
-            handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
+            handles = [Patch(color=colour, label=name) for name, colour in palette(table[hue].unique()).items()]
             figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         headline(figure, title)
     return figure

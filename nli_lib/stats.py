@@ -33,6 +33,13 @@ class Estimate(NamedTuple):
         number of examples; seeds: number of trainings
     over
         what was redrawn for the interval: "pairs", "premises", "trainings", "premises and trainings"
+
+    Examples
+    --------
+    >>> from nli_lib.stats import share
+    >>> found = share([True, True, False, True])
+    >>> f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}] of {found.n}"
+    '0.75 [0.30, 0.95] of 4'
     """
 
     value: float
@@ -61,6 +68,14 @@ def verdict(found: Estimate, *, margin: float = 0.0) -> str:
         an `Estimate`, or a row with value, low and high
     margin
         the smallest value that matters to a reader, in the unit of the estimate
+
+    Examples
+    --------
+    >>> from nli_lib.stats import Estimate, verdict
+    >>> verdict(Estimate(0.05, 0.02, 0.08, n=100), margin=0.01)
+    'Yes'
+    >>> verdict(Estimate(0.05, -0.02, 0.12, n=100), margin=0.01)
+    'Open'
     """
     if found.low > 0:
         return YES if found.value >= margin else BARELY
@@ -69,7 +84,14 @@ def verdict(found: Estimate, *, margin: float = 0.0) -> str:
 
 def together(verdicts: Iterable[str]) -> str:
     """Combine the verdicts of several parts: their common verdict, Partly if some say Yes or Barely and others do not,
-    else Open."""
+    else Open.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import together
+    >>> together(["Yes", "No"])
+    'Partly'
+    """
     said = set(verdicts)
     if len(said) == 1:
         return said.pop()
@@ -98,7 +120,15 @@ class MannWhitney(NamedTuple):
 
 
 def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
-    """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels."""
+    """The share ``correct / n`` with its Wilson score interval. Source: Wilson (1927), through statsmodels.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import wilson
+    >>> found = wilson(9, 10)
+    >>> round(found.low, 2), round(found.high, 2)
+    (0.6, 0.98)
+    """
     if not 0 <= correct <= n or n == 0:
         raise ValueError(f"correct={correct}, n={n}: a share needs 0 <= correct <= n and n > 0")
     low, high = proportion_confint(int(correct), int(n), alpha=1 - LEVEL, method="wilson")
@@ -106,7 +136,14 @@ def wilson(correct: int, n: int, *, seeds: int = 1) -> Estimate:
 
 
 def share(flags: np.ndarray) -> Estimate:
-    """The share of True among ``flags`` (N,) with its Wilson interval."""
+    """The share of True among ``flags`` (N,) with its Wilson interval.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import share
+    >>> share([True, False, True, True]).value
+    0.75
+    """
     flags = np.asarray(flags, dtype=bool)
     return wilson(int(flags.sum()), len(flags))
 
@@ -126,6 +163,13 @@ def t_interval(values: np.ndarray, *, n: int | None = None) -> Estimate:
 
     values (S,); ``n`` the number of examples behind each value (by default the number of values). With one value there
     is no spread, so both ends are NaN.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import t_interval
+    >>> found = t_interval([0.80, 0.82, 0.84])  # one accuracy per training
+    >>> round(found.low, 2), round(found.high, 2), found.seeds
+    (0.77, 0.87, 3)
     """
     values = _sample(values, "values")
     mean, half = float(values.mean()), float("nan")
@@ -175,6 +219,12 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
     Notes
     -----
     *Departures*: the difficulty paper does not state its family (probably 9 per panel) and gives no effect size.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import mann_whitney
+    >>> round(mann_whitney([3, 4, 5], [1, 2, 3.5]).effect, 2)
+    0.78
     """
     a, b = _sample(a, "a"), _sample(b, "b")
     if min(a.min(), b.min()) == max(a.max(), b.max()):  # all tied: scipy would divide by zero
@@ -187,7 +237,14 @@ def mann_whitney(a: np.ndarray, b: np.ndarray, *, family: int = 1) -> MannWhitne
 
 def stars(p: float) -> str:
     """Stars of significance, ``ns``, ``*``, ``**``, ``***`` at .05, .01, .001, as in the difficulty paper; a p equal to
-    a threshold gets more."""
+    a threshold gets more.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import stars
+    >>> stars(0.03), stars(0.2)
+    ('*', 'ns')
+    """
     return next((mark for threshold, mark in STARS if p <= threshold), "ns")
 
 
@@ -227,6 +284,14 @@ def mean_over_premises(
     values (N,), premises (N,), any codes that are equal for equal premises; other: values and premises of another
     corpus, drawn independently. n counts the premises of the corpus with fewer. If each premise has one pair, this is
     the bootstrap over pairs.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import mean_over_premises
+    >>> right, premises = [1, 1, 1, 0, 0, 0], ["A dog."] * 3 + ["A cat."] * 3
+    >>> found = mean_over_premises(right, premises)
+    >>> found.value, found.n, found.over
+    (0.5, 2, 'premises')
     """
     samples = [(values, premises)] + ([] if other is None else [other])
     means, draws, sizes = [], [], []
@@ -243,7 +308,16 @@ def mean_over_premises(
 
 
 def drawn_rows(premises: ArrayLike, *, resamples: int = 500, seed: int = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield resamples of whole premises (N,), as rows (M,); a row is repeated as often as it is drawn."""
+    """Yield resamples of whole premises (N,), as rows (M,); a row is repeated as often as it is drawn.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import drawn_rows
+    >>> for rows in drawn_rows(["A dog.", "A dog.", "A cat."], resamples=2, seed=1):
+    ...     print(rows)
+    [0 1 2]
+    [0 0 1 1]
+    """
     codes = pd.factorize(np.asarray(premises))[0]
     for counts in resample_counts(len(codes), groups=codes, resamples=resamples, seed=seed):
         yield np.repeat(np.arange(len(codes)), counts)
@@ -290,6 +364,14 @@ def clustered_share(flags: ArrayLike, groups: ArrayLike) -> Estimate:
     References
     ----------
     Korn and Graubard (1998), with Wilson's interval instead of Clopper and Pearson's.
+
+    Examples
+    --------
+    >>> from nli_lib.stats import clustered_share, share
+    >>> right, premises = [True] * 30 + [False] * 10, [f"premise {row // 2}" for row in range(40)]
+    >>> wide, narrow = clustered_share(right, premises), share(right)
+    >>> wide.low < narrow.low
+    True
     """
     y, codes = np.asarray(flags, dtype=float), pd.factorize(np.asarray(groups))[0]
     if not len(y) or len(y) != len(codes):
@@ -385,6 +467,15 @@ def over_trainings(
         number of pairs
     groups
         (n,) groups that are drawn whole, such as premises; the estimate's n then counts them
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.stats import means_of, over_trainings
+    >>> right = np.array([[1, 1, 0, 1], [1, 0, 0, 1], [1, 1, 0, 0]])  # three trainings, four pairs
+    >>> found = over_trainings(means_of(right), n=4, resamples=100)
+    >>> round(found.value, 2), found.seeds, found.over
+    (0.58, 3, 'pairs and trainings')
     """
     by_training = np.asarray(statistic(np.arange(n)), dtype=float)
     if by_training.ndim != 1 or not np.isfinite(by_training).all():

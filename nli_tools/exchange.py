@@ -318,6 +318,14 @@ def to_pandas(corpus: Corpus, selection: Selection | None = None, **scores: Arra
     scores, each (N,).
 
     A score may not have the name of an existing column.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> from nli_tools import from_pandas, to_pandas
+    >>> table = to_pandas(load("planted", "test", limit=30))
+    >>> len(from_pandas(table)), table["label"].iloc[0] in ("entailment", "neutral", "contradiction")
+    (30, True)
     """
     return _beside(corpus, selection, scores).assign(label=np.array(corpus.classes, dtype=object)[corpus.labels])
 

@@ -272,7 +272,8 @@ def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, s
             continue  # made from another corpus
         found = suspects.arrays(folder)
         if np.array_equal(found["uid"], corpus.uid.astype(str)) and found["classes"].tolist() == [*corpus.classes]:
-            return found["pred_probs"], record["how"], os.path.relpath(folder / suspects.PAGE, request.exports)
+            how = f"{record['how']} {record.get('right', '')}".strip()
+            return found["pred_probs"], how, os.path.relpath(folder / suspects.PAGE, request.exports)
     folds = suspects.FAST_FOLDS
     fold, features = suspects.fold_of_each(corpus, folds), pair_ngrams(corpus.premise, corpus.hypothesis)
     how = f"Each label was scored by one of {folds} linear models on words that was not trained on it."

@@ -10,7 +10,7 @@ The page works from disk and without a network. It contains the texts of the cor
 JSON without any "<", the script (worklist.js) puts them into text nodes, and the page's policy forbids loading and
 sending.
 
-A reviewer's decisions give the rest of the list a new order (`reorder`).
+A reviewer's decisions give the rest of the list a new order (`reorder`), and say how right the list is (`how_right`).
 """
 
 import hashlib
@@ -25,13 +25,15 @@ from pathlib import Path
 import jinja2
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import StudyError
 from nli_lib.evaluate import Skill, export_review, review_list, skill, write_jsonl
-from nli_lib.measure.consensus import EVERY, next_suspects
+from nli_lib.measure import consensus
+from nli_lib.measure.consensus import EVERY, next_suspects, wrong_among
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
 from nli_lib.store import now, reading, write_json
@@ -81,9 +83,10 @@ def worklist(
     made = given[decided].assign(when=lambda part: part["when"].where(part["when"] != "", built))
     # a browser keeps decisions by this key: another corpus or model makes another list
     told = table[["uid", "premise", "hypothesis", "gold", "predicted"]].sort_values("uid").to_json(orient="values")
+    scale = [float(table["gap"].mean()), float(table["gap"].std(ddof=0)) or 1.0] if len(table) else [0.0, 1.0]
     key = f"nli-suspects-{hashlib.sha256((title + told).encode()).hexdigest()[:16]}"
     about = {"key": key, "built": built, "title": title, "classes": list(classes), "every": EVERY}
-    about |= {"warning": warning, "said": said, "command": command}
+    about |= {"warning": warning, "said": said, "command": command, "prior": PRIOR, "scale": scale}
     decisions = zip(rows["uid"][decided[chosen]], made.to_dict("records"), strict=True)
     return {**about, "rows": rows.to_dict("records"), "made": [[uid, each] for uid, each in decisions]}
 
@@ -208,6 +211,44 @@ def reorder(folder: Path, decided: pd.DataFrame) -> str:
         told += f"; set aside in {ASIDE}, because their labels or texts are not in the list: {gone:,}"
     rest = "learnt from them" if learnt else "of the gap until at least one label is fixed and one is kept"
     return f"{len(made.dropna()):,} decisions ({told}). The other {len(still_open):,} suspects are in the order {rest}."
+
+
+DEPTHS, AHEAD = (100, 300), 50  # of a list: how many of its first suspects are wrong, and of the next ones
+PRIOR = {name: getattr(consensus, name.upper()) for name in ("rate", "spread", "kind", "rise", "steep")}
+PRIOR |= {"depths": list(DEPTHS), "ahead": AHEAD}
+EXPECTED = "p_wrong"  # the column with each label's probability to be wrong
+_LOW, _HIGH = expit(logit(consensus.RATE) + 1.96 * consensus.SPREAD * np.array([-1, 1]))
+PRIOR_SAID = (
+    f"How many are wrong: before any decision, {consensus.RATE:.0%} of the suspects are expected to be wrong "
+    f"[{_LOW:.0%}, {_HIGH:.0%}], more where the gap is wider. A Bayesian logistic regression on direction and gap "
+    "learns from the decisions; the intervals are 95%. Ambiguous labels are not counted."
+)
+
+
+def how_right(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike, waiting: ArrayLike) -> tuple[NDArray, str]:
+    """Each suspect's probability to be wrong, and a sentence about the first ones in the order of review and the next
+    ones; "" if all are decided. The page computes the same.
+
+    gap, kind, decided (N,) as in `wrong_among`; waiting: positions of what is undecided, in the order of review. What
+    is neither decided nor waiting is not counted.
+    """
+    done = np.flatnonzero(np.isfinite(np.asarray(decided, dtype=float)))
+    order = np.concatenate([done, np.asarray(waiting, dtype=int)])
+    wanted = [depth for depth in DEPTHS if len(done) < depth < len(order)]
+    wanted += [len(order)] * (len(order) <= max(DEPTHS))
+    groups = [*(order[:depth] for depth in wanted), order[len(done) :][:AHEAD]]
+    probability, found = wrong_among(gap, kind, decided, groups)
+    if len(done) == len(order):
+        return probability, ""
+    said = []
+    for size, numbers in zip(map(len, groups), found, strict=True):
+        about, low, high = (int(np.floor(each * (100 / size if size > 100 else 1) + 0.5)) for each in numbers)
+        amount = f"{about}% [{low}%, {high}%]" if size > 100 else f"about {about} [{low}, {high}]"
+        name = "all" if size == len(order) else "the first"
+        said.append(f"of {name} {size} suspects, {amount} are wrong")
+    said[-1] = f"the next {size} would find {amount}"
+    start = f"From {len(done)} decision{'s' * (len(done) > 1)}" if len(done) else "By the prior alone"
+    return probability, f"{start}: {'; '.join(said)}."
 
 
 def read_list(folder: Path) -> pd.DataFrame:
@@ -359,7 +400,7 @@ def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str]
 
 def set_apart(folder: Path, own: Iterable[str]) -> None:
     """Append " (own)" to the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
-    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS) if name in set(own)}
+    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS, EXPECTED) if name in set(own)}
     if names and (folder / "suspects.jsonl").is_file():
         table = read_list(folder)
         if not set(names.values()) <= set(table):
@@ -369,7 +410,7 @@ def set_apart(folder: Path, own: Iterable[str]) -> None:
 def finish(
     folder: Path, title: str, *, how: str, command: str = "", own: Iterable[str] = (), decided: bool = False
 ) -> list[str]:
-    """Add to a list its last column, its record and its page; return the lines to print, none if there is no list.
+    """Add to a list its last columns, its record and its page; return the lines to print, none if there is no list.
 
     Parameters
     ----------
@@ -388,19 +429,24 @@ def finish(
         theirs = {"decision"} & set(own)
         table = table.drop(columns=[name for name in GIVEN if name not in theirs], errors="ignore")
         table = table.sort_values("gap", ascending=False, kind="stable").assign(rank=np.arange(1, len(table) + 1))
-    table = table.assign(**{MODELS: BETTER[task.learnt]})
+    made = table["decision"].replace("", np.nan) if decided else pd.Series(np.nan, table.index)
+    answers, waiting = made.map(DECISIONS).to_numpy(dtype=float), np.flatnonzero(made.isna())
+    probability, right = how_right(table["gap"], table["kind"], answers, waiting)
+    table = table.assign(**{EXPECTED: probability.round(4), MODELS: BETTER[task.learnt]})
     write_list(folder, table)
     classes = arrays(folder)["classes"].tolist()
     found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label may be right."
-    said = [how, task.words, found] if task.learnt else [how, found]
+    said = [how, task.words, found, PRIOR_SAID] if task.learnt else [how, found, PRIOR_SAID]
     warning = "" if task.learnt else f"{BETTER[False].capitalize()}. {task.words}"
     told = {"title": f"Suspect labels of {title}", "said": said, "warning": warning, "command": command}
     shown = table if decided else table.drop(columns=list(GIVEN), errors="ignore")
     page = write_page(folder / PAGE, worklist(shown, classes=classes, **told))
-    kept = {"how": how, "models": BETTER[task.learnt], "accuracy": task.accuracy._asdict(), "majority": task.majority}
-    write_json(folder / RECORD, {**recorded(folder), **kept, "suspects": len(table)})
+    kept = {"how": how, "right": right, "models": BETTER[task.learnt], "majority": task.majority}
+    kept |= {"accuracy": task.accuracy._asdict(), "suspects": len(table)}
+    write_json(folder / RECORD, {**recorded(folder), **kept})
     widget = f"from nli_tools.explorer import suspects_widget; suspects_widget({str(folder)!r})"
-    return [how, found, warning or task.words, f"The same list in JupyterLab: {widget}", str(page)]
+    told = [how, found, warning or task.words, right, f"The same list in JupyterLab: {widget}", str(page)]
+    return [line for line in told if line]
 
 
 def learnt(folder: Path) -> Skill:

@@ -20,33 +20,115 @@ export function nextSuspects(gaps, kinds, decided) {
 function wrongLabelProbability(gaps, kinds, decided, known) {
   const names = [...new Set(kinds)];
   const indicators = kinds.map((kind) => names.map((name) => Number(name === kind)));
-  const middle = known.reduce((sum, at) => sum + gaps[at], 0) / known.length;
-  const spread = Math.sqrt(known.reduce((sum, at) => sum + (gaps[at] - middle) ** 2, 0) / known.length);
-  const scaled = gaps.map((gap) => (gap - middle) / (spread > 1e-12 ? spread : 1));
+  const [middle, spread] = moments(known.map((at) => gaps[at]));
+  const scaled = gaps.map((gap) => (gap - middle) / spread);
   const all = regression(indicators.map((row, at) => [...row, scaled[at]]), decided, known);
   return (all.weights[names.length] >= 0 ? all : regression(indicators, decided, known)).probabilities;
 }
 
-// The probability of 1 of each row and the weights of the features, by a logistic regression on the rows `known` without
-// intercept, with an L2 penalty of weight 1. Newton's method; the loss is strictly convex.
-function regression(rows, decided, known) {
+// Mean and standard deviation of numbers, 1 where they do not vary.
+function moments(values) {
+  const middle = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const spread = Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / values.length);
+  return [middle, spread > 1e-12 ? spread : 1];
+}
+
+const dot = (one, other) => one.reduce((sum, value, at) => sum + value * other[at], 0);
+const expit = (score) => 1 / (1 + Math.exp(-score));
+const total = (values) => values.reduce((sum, value) => sum + value, 0);
+
+// The probability of 1 of each row, the weights of the features and the curvature of the loss, by a logistic regression
+// on the rows `known` without intercept, perhaps with an offset for each row, with an L2 penalty of weight 1. Newton's
+// method; the loss is strictly convex.
+function regression(rows, decided, known, offsets = null) {
   const weights = Array(rows[0].length).fill(0);
-  const probability = (row) => 1 / (1 + Math.exp(-row.reduce((sum, value, f) => sum + value * weights[f], 0)));
+  const scores = (at) => (offsets ? offsets[at] : 0) + dot(rows[at], weights);
+  let curvature = [];
   for (let step = 0; step < 100; step += 1) {
     const gradient = [...weights];
-    const hessian = weights.map((_, f) => weights.map((_, g) => Number(f === g)));
+    curvature = weights.map((_, f) => weights.map((_, g) => Number(f === g)));
     for (const at of known) {
-      const p = probability(rows[at]);
+      const p = expit(scores(at));
       rows[at].forEach((value, f) => {
         gradient[f] += (p - decided[at]) * value;
-        rows[at].forEach((other, g) => (hessian[f][g] += p * (1 - p) * value * other));
+        rows[at].forEach((other, g) => (curvature[f][g] += p * (1 - p) * value * other));
       });
     }
-    const change = solve(hessian, gradient);
+    const change = solve(curvature.map((row) => [...row]), gradient);
     change.forEach((value, f) => (weights[f] -= value));
     if (Math.max(...change.map(Math.abs)) < 1e-10) break;
   }
-  return { weights, probabilities: rows.map(probability) };
+  return { weights, curvature, scores, probabilities: rows.map((_, at) => expit(scores(at))) };
+}
+
+// ------------------------------------------------------------------ how many are wrong, as measure/consensus.py has it
+
+const NODES = Array.from({ length: 61 }, (_, at) => -4 + (8 * at) / 60);
+const PAIRS = NODES.flatMap((one) => NODES.map((other) => Math.exp(-(one ** 2 + other ** 2) / 2)));
+const WHOLE = total(PAIRS);
+
+// The expected number of wrong labels and the ends of its interval, [value, low, high], in each group of positions.
+// prior: rate, spread, kind, rise, steep of the library; scale: mean and standard deviation of the gap in the whole list.
+export function wrongAmong(gaps, kinds, decided, groups, prior, scale = moments(gaps)) {
+  const known = decided.flatMap((value, at) => (Number.isNaN(value) ? [] : [at]));
+  const names = [...new Set(kinds)];
+  const scaled = gaps.map((gap) => (gap - scale[0]) / scale[1]);
+  const rows = gaps.map((_, at) => [
+    prior.spread,
+    ...names.map((name) => prior.kind * Number(name === kinds[at])),
+    prior.steep * scaled[at],
+  ]);
+  const offsets = scaled.map((value) => Math.log(prior.rate / (1 - prior.rate)) + prior.rise * value);
+  const { curvature, scores } = regression(rows, decided, known, offsets);
+  const times = (vector) => solve(curvature.map((row) => [...row]), [...vector]); // the covariance times a vector
+  return groups.map((group) => {
+    const sure = total(group.map((at) => decided[at]).filter((value) => !Number.isNaN(value)));
+    const ahead = group.filter((at) => Number.isNaN(decided[at]));
+    const middle = ahead.map(scores);
+    const variance = ahead.map((at) => dot(rows[at], times(rows[at])));
+    const slopes = middle.map((score) => expit(score) * expit(-score));
+    const gradient = rows[0].map((_, f) => total(ahead.map((at, place) => slopes[place] * rows[at][f])));
+    const way = times(gradient);
+    const length = Math.sqrt(Math.max(dot(gradient, way), Number.MIN_VALUE));
+    const along = ahead.map((at) => dot(rows[at], way) / length);
+    const across = along.map((value, at) => Math.sqrt(1 + (Math.PI * Math.max(variance[at] - value ** 2, 0)) / 8));
+    const counts = NODES.flatMap((node) => {
+      const each = middle.map((score, at) => expit((score + node * along[at]) / across[at]));
+      const [mean, deviation] = [total(each), Math.sqrt(total(each.map((p) => p * (1 - p))))];
+      return NODES.map((other) => mean + deviation * other);
+    });
+    const order = counts.map((_, at) => at).sort((a, b) => counts[a] - counts[b] || a - b);
+    const ends = [0.025, 0.975].map((share) => {
+      let left = share * WHOLE;
+      const reached = order.find((at) => (left -= PAIRS[at]) <= 0);
+      return sure + Math.min(Math.max(Math.floor(counts[reached] + 0.5), 0), ahead.length);
+    });
+    const expected = total(middle.map((score, at) => expit(score / Math.sqrt(1 + (Math.PI * variance[at]) / 8))));
+    return [sure + expected, ...ends];
+  });
+}
+
+// A sentence about how right the list is; waiting: positions of what is undecided, in the order of review.
+export function howRight(gaps, kinds, decided, waiting, { depths, ahead, ...prior }, scale) {
+  const done = decided.flatMap((value, at) => (Number.isNaN(value) ? [] : [at]));
+  const order = [...done, ...waiting];
+  const all = order.length;
+  if (!waiting.length) return "";
+  const wanted = depths.filter((depth) => done.length < depth && depth < all);
+  if (all <= Math.max(...depths)) wanted.push(all);
+  const groups = [...wanted.map((depth) => order.slice(0, depth)), waiting.slice(0, ahead)];
+  const rounded = (value) => Math.floor(value + 0.5);
+  const found = wrongAmong(gaps, kinds, decided, groups, prior, scale);
+  const said = found.map(([value, low, high], at) => {
+    const size = groups[at].length;
+    const numbers = [value, low, high];
+    const [about, from, to] = numbers.map((each) => rounded(size > 100 ? (100 * each) / size : each));
+    const amount = size > 100 ? `${about}% [${from}%, ${to}%]` : `about ${about} [${from}, ${to}]`;
+    if (at === found.length - 1) return `the next ${size} would find ${amount}`;
+    return `of ${size === all ? "all" : "the first"} ${size} suspects, ${amount} are wrong`;
+  });
+  const from = done.length ? `From ${done.length} decision${done.length > 1 ? "s" : ""}` : "By the prior alone";
+  return `${from}: ${said.join("; ")}.`;
 }
 
 // x of matrix x = right, by elimination with the largest pivot; the arguments are used up.
@@ -143,7 +225,7 @@ function element(tag, name, text = "", parent = null) {
 }
 
 // root    an element that is filled
-// list    what nli_tools/suspects.py makes: title, classes, every, warning, said, total, command, rows
+// list    what nli_tools/suspects.py makes: title, classes, every, warning, said, prior, scale, command, rows
 // store   read() -> [[uid, {decision, fix_to, note, when, learnt}], ...]; write(the same), which raises where it fails
 // Returns a function that reads the store again.
 export function worklist(root, list, store) {
@@ -239,6 +321,7 @@ export function worklist(root, list, store) {
   for (const sentence of list.said) element("p", "nli-said", sentence, root);
   const progress = element("p", "nli-progress", "", root);
   progress.setAttribute("aria-live", "polite");
+  const right = element("p", "nli-said nli-right", "", root);
   const card = element("div", "nli-card", "", root);
   const buttons = element("div", "nli-buttons", "", card); // above the texts, so that the hand need not move
   const facts = element("p", "nli-facts", "", card);
@@ -373,6 +456,9 @@ export function worklist(root, list, store) {
     const told = DECISIONS.map((word) => `${count(word)} ${word}`).join(", ");
     const end = waiting.length ? "" : direction ? ": none left in this direction" : ": all done";
     progress.textContent = `${decided.length} of ${rows.length} decided (${told})${end}`;
+    const answers = rows.map((row) => code[of(row.uid).decision] ?? NaN);
+    const open = order.filter((at) => !of(rows[at].uid).decision);
+    right.textContent = list.prior ? howRight(gaps, kinds, answers, open, list.prior, list.scale) : "";
     root.dataset.done = decided.length; // for who watches from outside
     root.dataset.uid = row?.uid ?? "";
     faults.textContent = fault;
@@ -392,14 +478,14 @@ export function worklist(root, list, store) {
     keys.u.disabled = decided.length === 0;
     keys.l.disabled = !canLearn();
     keys.g.disabled = ![...made.values()].some((each) => each.learnt);
-    const open = sinceLearnt();
+    const since = sinceLearnt();
     const used = [...made.values()].filter((each) => each.learnt && each.decision).length;
     const current = used ? `The order is learnt from ${used} decisions. ` : "The list is ordered by gap. ";
     let advice = used ? "" : `After ${every} decisions, a new order can be learnt from them. `;
-    if (open >= every) advice = `You have made ${open} decisions since: press l to learn a new order. `;
-    if (open >= every && !canLearn()) advice = "A new order can be learnt once at least one label is fixed and one is kept. ";
+    if (since >= every) advice = `You have made ${since} decisions since: press l to learn a new order. `;
+    if (since >= every && !canLearn()) advice = "A new order can be learnt once at least one label is fixed and one is kept. ";
     hint.textContent = current + advice + list.command;
-    root.dataset.ask = String(open >= every && canLearn());
+    root.dataset.ask = String(since >= every && canLearn());
     const line = (uid, first) => {
       const each = rows[place.get(uid)];
       return [uid, [...first, each.gold, each.predicted, each.premise, each.hypothesis]];

@@ -11,6 +11,7 @@ from nli_lib import plots
 from nli_lib.claims import paper_table
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.learn.text import HUB_MODELS, OFFLINE_MODELS
+from nli_lib.measure.dynamics import LEVELS
 from nli_lib.names import name_of, printed_name
 from nli_lib.plots import COLOURS, GREY, STYLE, boxes, interactive_map, interval_plot
 
@@ -72,8 +73,12 @@ def test_drawing_changes_no_global_state_and_leaves_no_open_figure():
 
 
 def test_a_thing_has_one_colour_in_every_figure():
-    grey = sorted(np.dot(mpl.colors.to_rgb(COLOURS[label]), (0.2126, 0.7152, 0.0722)) for label in LABELS)
-    assert min(np.diff(grey)) > 0.12, "labels differ in greyscale"
+    shares = (0.2126, 0.7152, 0.0722)
+    for names in (LABELS, LEVELS):
+        grey = sorted(np.dot(mpl.colors.to_rgb(COLOURS[name]), shares) for name in names)
+        assert min(np.diff(grey)) > 0.12, "labels and levels differ in greyscale"
+    light = [np.dot(np.array(mpl.colors.to_rgb(COLOURS[level])) ** 2.2, shares) for level in LEVELS]
+    assert light == sorted(light, reverse=True) and 1.05 / (light[0] + 0.05) > 3, "levels darken, all legible on white"
     colours = plots.palette(["easy", "SNLI", "a new thing", "random twin of the third", "neutral"])
     assert [colours[name] for name in ("neutral", "easy", "SNLI")] == [COLOURS[n] for n in ("neutral", "easy", "snli")]
     assert colours["random twin of the third"] == GREY
@@ -198,12 +203,12 @@ def test_points_beyond_the_whiskers_are_not_drawn_and_yes_or_no_is_drawn_as_shar
     assert max(y for line in axes.lines if line.get_marker() != "D" for y in line.get_ydata()) <= 1
     negated = measured.assign(negated=(np.arange(400) % 4 == 0).astype(float))  # every second of the easy ones
     assert [bar.get_height() for bar in in_levels(negated, ["negated"]).axes[0].patches] == [0.5, 0.0]
+    rare = measured.assign(rare=np.arange(400) % 10 // 8 * 0.5)  # in one pair of five
+    assert np.allclose([bar.get_height() for bar in in_levels(rare, ["rare"]).axes[0].patches], 0.1)
 
 
-def test_labels_split_the_boxes_and_notes_stand_below(measured):
-    notes = {("overlap", "easy"): "E·N ***", ("overlap", "hard"): "E·N ns"}
-    figure = in_levels(measured, ["overlap", "length"], hue="label", notes=notes)
-    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["easy\nE·N ***", "hard\nE·N ns"]
+def test_labels_split_the_boxes(measured):
+    figure = in_levels(measured, ["overlap", "length"], hue="label")
     assert [text.get_text() for text in figure.legends[0].texts] == ["entailment", "neutral"]
     assert figure.axes[1].get_legend() is None
 

@@ -1,13 +1,17 @@
-"""The reference: a page of each room of the library, made by autodoc, napoleon and autosummary from the docstrings.
+"""The reference: a page of each package and of each of its modules, made by autodoc, napoleon and autosummary from the
+docstrings.
 
-A page says which package, or which modules, it is of, in a line each
+A page says which package, modules or module it is of, in a line each
 
     .. api:: nli_lib.measure
 
-and in its place come a table of the modules, by autosummary, and what autodoc finds in each of them. The packages that
-only some parts need (torch and others) are stood in for, so that the book is built where they are not installed.
+The page of one module has tables of its functions and classes first, then what autodoc finds in the docstrings. The
+page of a package, or of several modules, has a table of what has an example and one of the modules. What has an example
+is what a user calls: it comes first, on the page and in its table. The packages that only some parts need (torch and
+others) are stood in for, so that the book is built where they are not installed.
 """
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -48,16 +52,44 @@ def of(page):
     return re.findall(r"^\.\. api:: (\S+)$", page, re.MULTILINE)
 
 
+def offered(name):
+    """The public functions and classes of a module, in its order: those with an example, and the others."""
+    tree = ast.parse(ROOT.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+    found = [each for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name[0] != "_"]
+    called = [each for each in found if ">>>" in (ast.get_docstring(each) or "")]
+    return called, [each for each in found if each not in called]
+
+
+def table(names, title):
+    """A table of names with the first sentence of their docstrings; nothing where there are none."""
+    rows = "".join(f"   {name}\n" for name in names)
+    return f".. rubric:: {title}\n\n.. autosummary::\n   :nosignatures:\n\n{rows}" if names else ""
+
+
+def module_page(name):
+    called, others = offered(name)
+    tables = {"To begin with": called, "Also here" if called else "Functions and classes": others}
+    parts = [table([f"~{name}.{each.name}" for each in listed], title) for title, listed in tables.items()]
+    parts.append(f".. automodule:: {name}\n")
+    for each in [*called, *others]:
+        kind = "autoclass" if isinstance(each, ast.ClassDef) else "autofunction"
+        parts.append(f".. {kind}:: {name}.{each.name}\n" + "   :members:\n" * (kind == "autoclass"))
+    return "\n\n".join(filter(None, parts))
+
+
+def package_page(names):
+    called = [f"~{name}.{each.name}" for name in names for each in offered(name)[0]]
+    return "\n\n".join(filter(None, [table(called, "To begin with"), table(names, "Modules")]))
+
+
 def write_pages(app, docname, source):
-    """Put a table of the modules and their directives in place of the lines."""
+    """Put tables and autodoc's directives in place of the lines."""
 
     def listed(found):
         names = [name for package in of(found[0]) for name in modules(package)]
         for name in names:
             app.env.note_dependency(str(ROOT.joinpath(*name.split(".")).with_suffix(".py")))
-        table = "".join(f"   {name}\n" for name in names)
-        parts = [f"{name}\n{'-' * len(name)}\n\n.. automodule:: {name}\n   :members:\n" for name in names]
-        return "\n\n".join([f".. autosummary::\n\n{table}", *parts])
+        return module_page(names[0]) if names == of(found[0]) and len(names) == 1 else package_page(names)
 
     if docname.startswith("reference/"):
         source[0] = LINE.sub(listed, source[0])

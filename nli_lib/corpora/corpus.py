@@ -173,6 +173,14 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
     ----------
     Both rules are in use for the same HANS sentences (hans ``evaluate_heur_output.py`` and robust-nli collapse the
     argmax; gen-debiased-nli sums).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.corpora.corpus import TWO_WAY, collapse
+    >>> logits = np.log([[0.4, 0.35, 0.25]])
+    >>> collapse(logits, TWO_WAY), collapse(logits, TWO_WAY, rule="sum")
+    (array([0]), array([1]))
     """
     logits = np.asarray(logits, dtype=np.float64)
     if logits.ndim != 2 or logits.shape[1] != len(LABELS):
@@ -237,6 +245,15 @@ class Corpus:
         the file or hub revision that was read, and whether it is a sample
     rows_read
         rows of the source, used or not; for a subset, those of the whole corpus. None: rows of the table and `skipped`
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> corpus = load("planted", "test", limit=30)
+    >>> len(corpus), corpus.classes
+    (30, ('entailment', 'neutral', 'contradiction'))
+    >>> corpus[corpus.labels == 0].counts["entailment"]
+    10
     """
 
     table: pd.DataFrame
@@ -354,6 +371,13 @@ def concat(corpora: Sequence[Corpus], *, name: str, split: str = "train") -> Cor
 
     A uid that an earlier row has gets "#2", "#3" appended. A column that only some corpora have is missing (NaN) in the
     rows of the others. `skipped` is summed. Raises `CorpusError` if a corpus has other classes than the first.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import concat, load
+    >>> parts = [load("planted", split, limit=30) for split in ("train", "test")]
+    >>> len(concat(parts, name="both"))
+    60
     """
     if not corpora:
         raise CorpusError(f"{name}: concat was given no corpus")
@@ -401,6 +425,13 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
         the premise (usual: SNLI writes three hypotheses for each)
     hypotheses
         the hypothesis
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import concat, duplicates, load
+    >>> corpus = load("planted", "test", limit=30)
+    >>> int(duplicates(concat([corpus, corpus], name="twice"))["pairs"].sum())
+    30
     """
     table = corpus.table
     conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1
@@ -414,6 +445,13 @@ def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:
     train.
 
     Boolean columns pairs, premises, hypotheses. Letter case and runs of blanks are ignored.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load, overlap
+    >>> test = load("planted", "test", limit=30)
+    >>> bool(overlap(test, test)["pairs"].all())
+    True
     """
     one, other = (corpus.table[SIDES].replace(r"\s+", " ", regex=True) for corpus in (a, b))
     one, other = (table.apply(lambda side: side.str.lower().str.strip()) for table in (one, other))

@@ -281,6 +281,13 @@ def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) ->
     """Make one split: train and validation have flips and ambiguous pairs, test and challenge only true labels.
 
     The artifacts of train, validation and test are the same; those of challenge point to a wrong label.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora.planted import make_split
+    >>> train = make_split("train", 300)
+    >>> sorted(set(train.table.columns) & {"flipped", "ambiguous", "planted"})
+    ['ambiguous', 'flipped', 'planted']
     """
     clean = {"flips": 0.0, "ambiguous": 0.0} if split in ("test", "challenge") else {}
     return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
@@ -456,6 +463,13 @@ def counterfactuals(
     ------
     CorpusError
         If a share, split or strength does not exist.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora.planted import counterfactuals
+    >>> originals, revisions = counterfactuals(5)
+    >>> len(originals), len(revisions)
+    (5, 10)
     """
     if not 0 <= broken <= 1:
         raise CorpusError(f"planted: broken={broken} is not a share between 0 and 1")

@@ -299,6 +299,13 @@ def load(
         form of a user's file. columns: the library's column name -> the file's, see `nli_lib.corpora.reading.own`.
         labels: the meaning of its labels, as in {"0": "entailment", "1": "neutral", "2": "contradiction"}. encoding: if
         it is not UTF-8, as in "cp1252"
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> corpus = load("planted", "train", limit=100)
+    >>> sorted(corpus.counts)
+    ['contradiction', 'entailment', 'neutral']
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
         raise CorpusError(f"limit={limit!r} must be a whole number of examples, 1 or more, or None for all.")
@@ -323,7 +330,15 @@ def load(
 
 
 def sample(corpus: Corpus, limit: int | None, seed: int = 0) -> Corpus:
-    """Draw ``limit`` examples without replacement, in the corpus's order; the whole corpus if it has no more."""
+    """Draw ``limit`` examples without replacement, in the corpus's order; the whole corpus if it has no more.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import load
+    >>> from nli_lib.corpora.sources import sample
+    >>> len(sample(load("planted", "train", limit=100), 10))
+    10
+    """
     if limit is None or limit >= len(corpus):
         return corpus
     chosen = np.sort(np.random.default_rng(seed).choice(len(corpus), int(limit), replace=False))
@@ -342,6 +357,15 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
         by default the value of the columns "corpus" and "split", if they have only one, else "dataset", "train"
     **form
         columns: the library's column name -> the dataset's; labels: the dataset's name of a label -> the library's
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nli_lib.corpora import from_dataset
+    >>> table = pd.DataFrame({"text_a": ["A dog runs."], "text_b": ["An animal moves."], "gold": ["entailment"]})
+    >>> from_dataset(table, "mine").table[["premise", "hypothesis", "label"]]
+           premise        hypothesis  label
+    0  A dog runs.  An animal moves.      0
     """
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
@@ -358,7 +382,14 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
 
 
 def names() -> tuple[str, ...]:
-    """Names of the corpora that `load` knows."""
+    """Names of the corpora that `load` knows.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora import names
+    >>> "snli" in names()
+    True
+    """
     return (*SOURCES, "planted")
 
 

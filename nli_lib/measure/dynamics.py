@@ -46,6 +46,15 @@ def confidence(logits: ArrayLike, labels: ArrayLike) -> Floats:
     References
     ----------
     Dataset cartography (Swayamdipta et al. 2020); WANLI section 2.1, the difficulty paper equation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import confidence
+    >>> epochs = [[[0.2, 0.4, 0.4], [0.9, 0.05, 0.05]], [[0.8, 0.1, 0.1], [0.9, 0.05, 0.05]]]
+    >>> logits = np.log(epochs)  # two epochs, two pairs, three classes
+    >>> confidence(logits, labels=[0, 0]).round(2)
+    array([0.5, 0.9])
     """
     return _gold_probabilities(logits, labels).mean(axis=0)
 
@@ -66,6 +75,15 @@ def variability(logits: ArrayLike, labels: ArrayLike) -> Floats:
     References
     ----------
     Dataset cartography; WANLI section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import variability
+    >>> epochs = [[[0.2, 0.4, 0.4], [0.9, 0.05, 0.05]], [[0.8, 0.1, 0.1], [0.9, 0.05, 0.05]]]
+    >>> logits = np.log(epochs)  # two epochs, two pairs, three classes
+    >>> variability(logits, labels=[0, 0]).round(2)
+    array([0.3, 0. ])
     """
     return _gold_probabilities(logits, labels).std(axis=0)
 
@@ -85,6 +103,13 @@ def correctness(logits: ArrayLike, labels: ArrayLike) -> Floats:
     References
     ----------
     The difficulty paper equation 3.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import correctness
+    >>> logits = [[[0, 1, 0]], [[2, 1, 0]]]  # two epochs of one pair
+    >>> correctness(logits, labels=[0])
+    array([0.5])
     """
     return _correct(*check_scored(logits, labels)).mean(axis=0)
 
@@ -103,6 +128,13 @@ def margin(logits: ArrayLike, labels: ArrayLike) -> Floats:
     References
     ----------
     Pleiss et al. 2020; the difficulty paper uses it as average margin.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import margin
+    >>> logits = [[[3, 1, 0], [0, 2, 1]]]  # one epoch of two pairs
+    >>> margin(logits, labels=[0, 0])
+    array([ 2., -2.])
     """
     scores, gold = check_scored(logits, labels)
     others = scores.copy()  # (E, N, C)
@@ -122,6 +154,15 @@ def max_variability(logits: ArrayLike) -> Floats:
     References
     ----------
     WANLI section 2.3, equation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import max_variability
+    >>> epochs = [[[0.2, 0.4, 0.4], [0.9, 0.05, 0.05]], [[0.8, 0.1, 0.1], [0.9, 0.05, 0.05]]]
+    >>> logits = np.log(epochs)  # two epochs, two pairs, three classes
+    >>> max_variability(logits).round(2)
+    array([0.3, 0. ])
     """
     return softmax(check_logits(logits), axis=-1).std(axis=0).max(axis=-1)
 
@@ -139,13 +180,33 @@ def forgetting(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     References
     ----------
     Toneva et al. 2019; cartography's forgetfulness.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import forgetting
+    >>> logits = [[[2, 1, 0]], [[0, 1, 0]], [[2, 1, 0]]]  # right, wrong, right
+    >>> forgetting(logits, labels=[0])
+    array([1])
     """
     right = _correct(*check_scored(logits, labels))  # (E, N)
     return (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
 
 
 def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
-    """All six scores by name, each (N,), for a table of examples: (E, N, C), (N,) -> {"confidence": (N,), ...}."""
+    """All six scores by name, each (N,), for a table of examples: (E, N, C), (N,) -> {"confidence": (N,), ...}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from nli_lib.measure.dynamics import scores
+    >>> epochs = [[[0.2, 0.4, 0.4], [0.9, 0.05, 0.05]], [[0.8, 0.1, 0.1], [0.9, 0.05, 0.05]]]
+    >>> logits = np.log(epochs)  # two epochs, two pairs, three classes
+    >>> pd.DataFrame(scores(logits, labels=[0, 0])).round(2)[["confidence", "variability", "correctness"]]
+       confidence  variability  correctness
+    0         0.5          0.3          0.5
+    1         0.9          0.0          1.0
+    """
     named = {each.__name__: each(logits, labels) for each in (confidence, variability, correctness, margin, forgetting)}
     return named | {"max_variability": max_variability(logits)}
 
@@ -210,6 +271,15 @@ def levels(features: ArrayLike, *, seed: int = 0, starts: int = 10) -> NDArray[n
     ----------
     The difficulty paper section 3 and its code (H4, H5). "Ambiguous" is the remaining group, not the one that varies
     most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import LEVELS, levels
+    >>> confidence = np.repeat([0.9, 0.5, 0.1], 20) + np.tile(np.linspace(0, 0.05, 20), 3)
+    >>> found = levels(confidence[:, None])
+    >>> [LEVELS[each] for each in found[::20]]
+    ['easy', 'ambiguous', 'hard']
     """
     from sklearn.mixture import GaussianMixture  # takes a second to import, needed only for levels
     from sklearn.preprocessing import StandardScaler
@@ -235,6 +305,12 @@ def level_agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
         share of the first's hard examples that are hard in the second
     hard by chance
         the same share if the two were independent: the share of all examples that are hard in the second
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import level_agreement
+    >>> level_agreement([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 1])["hard in both"]
+    0.5
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -265,6 +341,14 @@ def sensitivity(original: ArrayLike, revised: ArrayLike) -> NDArray[np.float64]:
     References
     ----------
     DISCO, section 5.2 (D14).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import sensitivity
+    >>> original, revised = np.log([[0.7, 0.2, 0.1]]), np.log([[0.1, 0.3, 0.6]])
+    >>> sensitivity(original, revised).round(2)
+    array([0.55])
     """
     before, after = (softmax(each, axis=1) for each in _both_texts(original, revised))
     at, old, new = np.arange(len(before)), before.argmax(axis=1), after.argmax(axis=1)
@@ -286,6 +370,14 @@ def outcomes(original: ArrayLike, revised: ArrayLike, labels: ArrayLike, new_lab
     References
     ----------
     DISCO, section 5.2 (D15).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import outcomes
+    >>> original, revised = np.log([[0.7, 0.2, 0.1]]), np.log([[0.1, 0.3, 0.6]])
+    >>> outcomes(original, revised, labels=[0], new_labels=[2]).tolist()
+    ['changed, 2 right']
     """
     before, after = _both_texts(original, revised)
     old, new = before.argmax(axis=1), after.argmax(axis=1)
@@ -320,6 +412,12 @@ def word_overlap(premises: Texts, hypotheses: Texts) -> Floats:
     -----
     Formula: ``|types of the premise and of the hypothesis|`` / tokens of the hypothesis. A repeated word counts once in
     the numerator and every time in the denominator, as in the paper's code (H6).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import word_overlap
+    >>> word_overlap(["A dog runs in the park."], ["A dog sleeps."]).round(2)
+    array([0.67])
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     shared = (premise.counts() > 0).multiply(hypothesis.counts() > 0).sum(axis=1)
@@ -333,6 +431,12 @@ def length_mismatch(premises: Texts, hypotheses: Texts) -> Floats:
     -----
     Formula: (tokens of the premise - tokens of the hypothesis) / tokens of the hypothesis, signed (H6; the paper's
     table says only "sentence length").
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import length_mismatch
+    >>> length_mismatch(["A dog runs in the park."], ["A dog sleeps."])
+    array([1.])
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     return _share(premise.lengths - hypothesis.lengths, hypothesis.lengths)
@@ -347,6 +451,15 @@ def negation(premises: Texts, hypotheses: Texts, *, corrected: bool = False) -> 
 
     *Departures*: the paper's four words miss nobody, nothing, nor and every contraction (isn't, won't).
     `corrected=True` counts `MORE_NEGATIONS` and words ending in n't as well.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import negation
+    >>> texts = ["A dog runs."] * 2, ["It isn't asleep.", "It does not sleep."]
+    >>> negation(*texts)
+    array([0., 1.])
+    >>> negation(*texts, corrected=True)
+    array([1., 1.])
     """
     premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
     words = premise.vocabulary
@@ -369,6 +482,13 @@ def misspelled(
 
     *Departures*: deleting punctuation first turns "don't" into the unknown word "dont", so the paper's measure partly
     counts contractions. `corrected=True` looks up "don't", and "dog" for "dog's".
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import misspelled
+    >>> dictionary = {"a", "dog", "runs", "sleeps"}
+    >>> misspelled(["A dog runs."], ["A dgo sleeps."], lambda words: set(words) - dictionary).round(2)
+    array([0.17])
     """
     premise, hypothesis = _tokens(premises, hypotheses, contractions=corrected)
     words = premise.vocabulary.to_pylist()
@@ -398,6 +518,13 @@ def antonyms(
 
     *Departures*: the paper compares inflected words of the hypothesis with base forms, so "lost" is no antonym of
     "win". The corrected variant, with `base_form`, compares base forms.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import antonyms
+    >>> opposite = {"hot": {"cold"}}
+    >>> antonyms(["A hot day."], ["A cold day."], lambda word: opposite.get(word, ())).round(2)
+    array([0.33])
     """
     premise, hypothesis = _tokens(premises, hypotheses)
     words = premise.vocabulary.to_pylist()
@@ -422,6 +549,13 @@ def every_measure(
     ----------
     unknown
         as in `misspelled`; wordnet has `antonyms_of` and `base_form` (`corpora.suites.Wordnet`)
+
+    Examples
+    --------
+    >>> from nli_lib.measure.dynamics import every_measure
+    >>> found = every_measure(["A dog runs."], ["No dog runs."])
+    >>> [f"{name}: {values[0]:.2f}" for name, values in found.items()]
+    ['word overlap: 0.67', 'length mismatch: 0.00', 'negation: 1.00', 'negation, corrected: 1.00']
     """
     texts = (premises, hypotheses)
     found = {"word overlap": word_overlap(*texts), "length mismatch": length_mismatch(*texts)}

@@ -84,6 +84,13 @@ def tokenize(texts: Sequence[str]) -> "Words":
     """Split every text into words. The vocabulary is sorted, so it does not depend on the order of the texts.
 
     Texts are split first, then each distinct raw word is cleaned once; neither step adds or removes white space.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import tokenize
+    >>> words = tokenize(["There's a dog!", "A cat."])
+    >>> words.vocabulary.to_pylist(), words.lengths.tolist()
+    (['a', 'cat', 'dog', 'theres'], [3, 2])
     """
     # Trimmed first: Arrow misses white space of several bytes at the very end of a column.
     parts = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced(texts)))
@@ -205,6 +212,13 @@ def features(
     References
     ----------
     The z-filter paper, section 3.1 and Tables 8 and 12.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import features
+    >>> found = features(["A dog runs."], ["Nobody runs."], ngrams=(1,), shape=False)
+    >>> found.names.tolist()
+    ['a@premise', 'dog@premise', 'runs@premise', 'nobody@hypothesis', 'runs@hypothesis']
     """
     sides = tokenize_pairs(premises, hypotheses)
     blocks = [ngrams_of(words, side, n) for side, words in zip(SIDES, sides, strict=True) for n in ngrams]
@@ -259,6 +273,14 @@ def z_statistics(
     ----------
     Gardner et al. 2021; the z-filter paper, section 3.1, equation 2; WANLI section 4.2. p0 is fixed, as in both papers:
     the label shares of the corpus play no part, but the "null" feature shows them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.features import z_statistics
+    >>> fires = np.array([[1, 1, 1, 1, 0, 0]]).T  # one feature, in four of six pairs
+    >>> z_statistics(fires, labels=[2, 2, 2, 0, 1, 0]).z.round(2)
+    array([[-0.35, -1.41,  1.77]])
     """
     present = binary(matrix)
     gold = check_labels(labels, present.shape[0], n_classes)
@@ -315,6 +337,17 @@ def top_features(statistics: ZStatistics, names: ArrayLike, *, k: int = 20, min_
     References
     ----------
     The z-filter paper, Table 8 (k = 20, no significance threshold).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import features, top_features, z_statistics
+    >>> hypotheses = ["Nobody runs.", "Nobody sits.", "It runs.", "It sits."]
+    >>> found = features(["A dog."] * 4, hypotheses, ngrams=(1,), shape=False)
+    >>> statistics = z_statistics(found.matrix, labels=[1, 1, 0, 0])
+    >>> top_features(statistics, found.names, k=1)[["label", "name", "z", "n"]]
+       label               name         z  n
+    0      0      it@hypothesis  1.414214  2
+    1      1  nobody@hypothesis  1.414214  2
     """
     names = np.asarray(names, dtype=object)
     ranked, order, tables = np.flatnonzero(statistics.n >= max(min_count, 1)), z_order(statistics.counts), []
@@ -376,7 +409,14 @@ def best_columns(order: NDArray, n: NDArray, names: NDArray | None, candidates: 
 
 
 def z_threshold(alpha: float = 0.01, tests: int = 1) -> float:
-    """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features."""
+    """The z above which a feature is detectable at one-sided level alpha, Bonferroni-corrected for `tests` features.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import z_threshold
+    >>> print(f"{z_threshold(0.01):.2f} for one feature, {z_threshold(0.01, tests=30_000):.2f} for thirty thousand")
+    2.33 for one feature, 4.97 for thirty thousand
+    """
     return float(stats.norm.isf(alpha / tests))
 
 
@@ -386,6 +426,12 @@ def share_at_z(n: ArrayLike, z: float, p0: float) -> NDArray[np.float64]:
     Notes
     -----
     Shapes: n (any) -> the same shape. Formula: p0 + z sqrt(p0 (1 - p0) / n). Source: WANLI, Figure 3.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import share_at_z
+    >>> share_at_z([20, 200, 2000], z=4.5, p0=1 / 3).round(2)
+    array([0.81, 0.48, 0.38])
     """
     return p0 + z * np.sqrt(p0 * (1 - p0) / np.asarray(n, dtype=np.float64))
 
@@ -538,6 +584,12 @@ def shuffled_labels(labels: ArrayLike, groups: ArrayLike, *, seed: int = 0) -> N
 
     With premises as `groups` (N,) this removes every association between a text and its label and keeps the design of
     the corpus, in which one premise has a hypothesis of each label.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.features import shuffled_labels
+    >>> shuffled_labels([0, 1, 2, 0, 1, 2], ["A dog."] * 3 + ["A cat."] * 3, seed=1)
+    array([2, 0, 1, 1, 2, 0])
     """
     labels = np.asarray(labels)
     group = pd.factorize(np.asarray(groups))[0]

@@ -113,7 +113,15 @@ def cross_fitted(
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """Probability of each label for each text, (N, C), from a model fitted without that text's fold (`draw_folds`);
-    rows sum to 1."""
+    rows sum to 1.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.giveaways import cross_fitted
+    >>> hypotheses, labels = ["Nobody sleeps.", "A dog runs."] * 10, [2, 0] * 10
+    >>> cross_fitted(hypotheses, labels, n_classes=3, folds=2).argmax(axis=1)[:4]
+    array([2, 0, 2, 0])
+    """
     gold = check_labels(labels, len(texts), n_classes)
     n_classes = class_count(gold, n_classes=n_classes)
     fold = draw_folds(gold, folds=folds, groups=groups, seed=seed)
@@ -164,7 +172,14 @@ def draw_folds(
 
 
 def balanced_sample(labels: ArrayLike, *, per_label: int | None = None, seed: int = 0) -> NDArray[np.int64]:
-    """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order."""
+    """Positions of equally many examples of each label that occurs, drawn without replacement, in ascending order.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.giveaways import balanced_sample
+    >>> balanced_sample([0, 0, 0, 0, 1, 1, 2], seed=0)
+    array([3, 5, 6])
+    """
     gold = np.asarray(labels)
     pools = [np.flatnonzero(gold == label) for label in np.unique(gold)]
     size, rng = per_label or min(map(len, pools)), np.random.default_rng(seed)

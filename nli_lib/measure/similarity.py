@@ -10,7 +10,7 @@ label, and `random_companions`, their control::
 Neighbours are exact. A matrix product in single precision selects a few candidates, and their cosines are computed
 again in double precision, so that ties are found and broken in the same way on every machine.
 
-Transport, exact or regularised, is POT's.
+Transport, exact or regularised, is computed by POT.
 """
 
 from collections.abc import Sequence
@@ -92,6 +92,13 @@ def shared_words(texts: Sequence[str], one: ArrayLike, other: ArrayLike) -> NDAr
     Notes
     -----
     Formula: ``|A and B| / |A or B|``. Words are as in `measure.features`, each counted once in a text.
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import shared_words
+    >>> texts = ["a dog runs", "a dog sleeps", "nobody"]
+    >>> shared_words(texts, [0, 0], [1, 2])
+    array([0.5, 0. ])
     """
     one, other = np.broadcast_arrays(one, other)
     table = (tokenize(texts).counts() > 0).astype(np.int64)
@@ -152,6 +159,13 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
     References
     ----------
     Texygen (Zhu et al., 2018), as DISCO's Table 1 uses it (D9).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import self_bleu
+    >>> sentences = [text.split() for text in ("a dog runs fast", "a dog runs home", "nobody sleeps")]
+    >>> self_bleu(sentences).round(2)
+    array([0.63, 0.63, 0.  ])
     """
     if len(sentences) < 2 or order < 1:
         raise ValueError(f"{len(sentences)} sentences, order {order}: two sentences and an order of 1 are needed")
@@ -347,6 +361,13 @@ def neighbours(
     References
     ----------
     WANLI, section 2.2: k = 4, of the same label, by the cosine of the task model's first token (W4).
+
+    Examples
+    --------
+    >>> from nli_lib.measure.similarity import neighbours
+    >>> vectors, labels = [[1, 0], [1, 0.1], [1, 0.5], [1, 0.2]], [0, 0, 0, 1]
+    >>> neighbours(vectors, labels, seeds=[0], k=2)
+    array([[1, 2]])
     """
     vectors, labels = np.asarray(vectors), np.asarray(labels)
     seeds = np.asarray(seeds, dtype=np.int64)
@@ -413,9 +434,9 @@ def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, ND
 # ---------------------------------------------------------------- transport
 
 
-TOLERANCE = 1e-5  # of the marginals, as POT measures their errors; the value of the dual has the square of it
+TOLERANCE = 1e-5  # largest error of the marginals, as POT measures it; the dual value has its square
 STEPS = 20_000
-SHARP = 500.0  # largest cost by the regularisation; beyond, POT has to work with logarithms, which is far slower
+SHARP = 500.0  # largest ratio of cost and regularisation at which POT can do without logarithms, which are far slower
 
 
 def cost_matrix(one: NDArray, other: NDArray) -> NDArray[np.float64]:
@@ -443,7 +464,7 @@ def exact_cost(cost: NDArray) -> float:
 
 
 def sinkhorn(cost: NDArray, regularisation: float) -> float:
-    """The least value of <P, cost> + e KL(P | uniform) over couplings P of equally heavy points, by POT.
+    """The minimum of <P, cost> + e KL(P | uniform) over couplings P of points of equal weight, by POT.
 
     Parameters
     ----------
@@ -453,7 +474,7 @@ def sinkhorn(cost: NDArray, regularisation: float) -> float:
     Raises
     ------
     UserError
-        Where `STEPS` steps are not enough.
+        If `STEPS` steps are not enough.
     """
     with packages("distances of data sets"):
         import ot

@@ -32,7 +32,18 @@ KEPT = "kept"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """keep (N,) bool, True for a kept example; reason (N,) str, the reason why it was kept or dropped."""
+    """keep (N,) bool, True for a kept example; reason (N,) str, the reason why it was kept or dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.select.selection import Selection
+    >>> short = Selection.where(np.array([True, True, False, False]), kept="short", dropped="long")
+    >>> short.size, short.reason.tolist()
+    (2, ['short', 'short', 'long', 'long'])
+    >>> short.random_twin(np.array([0, 1, 0, 1]), seed=0).keep
+    array([False, False,  True,  True])
+    """
 
     keep: np.ndarray
     reason: np.ndarray
@@ -94,6 +105,13 @@ def top(scores: np.ndarray, *, fraction: float, name: str = "top") -> "Selection
 
     ``name`` becomes the reason. *Departures*: keeps int(fraction * N) examples, as cartography's log says; its code
     takes one more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.select.selection import top
+    >>> top(np.array([0.1, 0.5, 0.3]), fraction=1 / 3).keep
+    array([False,  True, False])
     """
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, it must lie between 0 and 1")
@@ -169,6 +187,12 @@ def most_variable(
     ----------
     WANLI, section 2.1, and its `pipeline.py` (W3): telephone is removed first, the quantile is numpy's (linear
     interpolation), and a pair must lie strictly above it.
+
+    Examples
+    --------
+    >>> from nli_lib.select.selection import most_variable
+    >>> most_variable([0.1, 0.2, 0.3, 0.4], labels=[0, 0, 0, 0]).keep
+    array([False, False, False,  True])
     """
     variability, labels = np.asarray(variability, dtype=float), np.asarray(labels)
     out = np.zeros(len(labels), dtype=bool) if excluded is None else np.asarray(excluded, dtype=bool)
@@ -195,6 +219,12 @@ def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.
     References
     ----------
     WANLI, section 2.3, and its `keep_ambiguous.py` (W10).
+
+    Examples
+    --------
+    >>> from nli_lib.select.selection import most_ambiguous
+    >>> most_ambiguous([0.1, 0.2, 0.3, 0.4], labels=[0, 0, 1, 1], classes=2).keep
+    array([False,  True, False,  True])
     """
     scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
     if scores.shape != labels.shape or np.isnan(scores).any():
@@ -226,6 +256,14 @@ def probability_shift(before: ArrayLike, after: ArrayLike, labels: ArrayLike) ->
     Notes
     -----
     Formula: p(l' | P', H) - p(l' | P, H). Source: DISCO, equation 1 (D7).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.select.selection import probability_shift
+    >>> before, after = np.log([[0.8, 0.1, 0.1]]), np.log([[0.2, 0.7, 0.1]])
+    >>> probability_shift(before, after, labels=[1]).round(2)
+    array([0.6])
     """
     before, after, labels = np.asarray(before), np.asarray(after), np.asarray(labels, dtype=np.int64)
     if before.shape != after.shape or before.ndim != 2 or labels.shape != before.shape[:1]:
@@ -239,6 +277,12 @@ def vote(shifts: ArrayLike) -> NDArray[np.float64]:
 
     The teacher with the largest shift counts most, so the result lies between the mean and the maximum; the vote of one
     teacher is its shift. Source: DISCO's code (`ensemble`), which the paper does not describe (D7).
+
+    Examples
+    --------
+    >>> from nli_lib.select.selection import vote
+    >>> vote([[0.6], [0.2]]).round(2)  # two teachers, one pair
+    array([0.44])
     """
     shifts = np.atleast_2d(np.asarray(shifts, dtype=np.float64))
     return (softmax(shifts, axis=0) * shifts).sum(axis=0)
@@ -257,6 +301,12 @@ def teacher_filter(shifts: ArrayLike, *, threshold: float = THRESHOLD) -> Select
     References
     ----------
     DISCO, section 3.2, which gives no number, and `run.py` (D7).
+
+    Examples
+    --------
+    >>> from nli_lib.select.selection import teacher_filter
+    >>> teacher_filter([0.1, 0.2], threshold=0.3).keep
+    array([False,  True])
     """
     shifts = np.asarray(shifts, dtype=np.float64)
     if np.isnan(shifts).any():
@@ -288,6 +338,13 @@ def folds(labels: ArrayLike, *, count: int = 10, groups: ArrayLike | None = None
     References
     ----------
     The consensus cleaning paper section 2 (E5).
+
+    Examples
+    --------
+    >>> from nli_lib.select.selection import folds
+    >>> premises = ["A dog."] * 3 + ["A cat."] * 3
+    >>> folds([0, 1, 2] * 2, count=2, groups=premises)
+    array([0, 0, 0, 1, 1, 1])
     """
     gold = np.asarray(labels)
     if len(gold) and (gold == gold[0]).all():

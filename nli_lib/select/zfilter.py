@@ -104,6 +104,18 @@ def z_filter(
     References
     ----------
     The z-filter paper, section 3.2, Algorithm 1, Table 8 (k = 20). No code was released.
+
+    Examples
+    --------
+    >>> from nli_lib.corpora.planted import make_split
+    >>> from nli_lib.measure.features import features
+    >>> from nli_lib.select.zfilter import z_filter
+    >>> corpus = make_split("train", 300)
+    >>> table = features(corpus.premise, corpus.hypothesis)
+    >>> filtered = z_filter(table.matrix, corpus.labels, names=table.names)
+    >>> twin = filtered.random_twin(corpus.labels, seed=0)
+    >>> filtered.size == twin.size < len(corpus)
+    True
     """
     matrix = binary(features)
     rows, columns = matrix.shape
@@ -231,6 +243,12 @@ def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Sel
     References
     ----------
     The paper on debiased generation, section 2.2.2 and Table 8, tau = .95 (Z10).
+
+    Examples
+    --------
+    >>> from nli_lib.select.zfilter import confident
+    >>> confident([[0.97, 0.02, 0.01], [0.6, 0.3, 0.1]], labels=[0, 0], tau=0.95).keep
+    array([ True, False])
     """
     probabilities = np.asarray(probabilities, dtype=float)
     gold = check_labels(labels, len(probabilities), probabilities.shape[1])

@@ -414,7 +414,7 @@ def gather_pages(site: Site) -> None:
     own = shutil.ignore_patterns("_build", "chapters", "parts", "figures", "index.md", "_*.yml")
     shutil.copytree(paths.BOOK, site.source, ignore=own, dirs_exist_ok=True)
     names = [name for name in order() if standing.end_state(standing.read(name, request.study))[0] != standing.NEVER]
-    reference = [file for file in ("notation", "references") if (site.source / f"{file}.md").is_file()]
+    reference = [file for file in ("faq", "notation", "references") if (site.source / f"{file}.md").is_file()]
     config = yaml.safe_load((paths.BOOK / "_config.yml").read_text(encoding="utf-8"))
     config["title"] = f"{corpus}: quality of the data"
     # pages may link to chapters that were not run on this corpus

@@ -8,6 +8,9 @@ ended. papermill writes a notebook with a dead kernel as if it had completed, so
 the kernel's exit code, the memory group's count of out-of-memory kills, the signal that stopped us, and, for
 "finished", the record written by the last cell of this run (its token) and an execution count on every code cell.
 
+Workers, and the kernels that they start, are forked from one process (`serve`) that has imported what most notebooks
+need. Each is killed without harm to the others; if that process is killed, the next notebook gets another one.
+
 Kernels talk over IPC below a fresh absolute path (`socket_folder`): the default path clashes between parallel runs.
 
 Notebooks, book and recorded tables are in the folder of NLI_HOME. An installed library, with a wheel to which
@@ -58,8 +61,8 @@ WARM = [
     "nli_lib.study",
     "nli_lib.learn.fit",
 ]
-FEW = 4  # notebooks for which importing the libraries once does not pay
-STAMP = "nli-study.version"  # in the notebooks' folder: the version that they came with
+FEW = 4  # smallest number of notebooks for which importing the libraries once pays
+STAMP = "nli-study.version"  # file in the notebooks' folder with their version
 
 
 def version() -> str:
@@ -296,21 +299,21 @@ def _last_line(path: Path) -> str:
 
 
 class _Workers:
-    """Processes for notebooks, forked from one (`serve`) in which what most notebooks import is imported once."""
+    """Processes for notebooks, forked from a server (`serve`) that has imported the usual libraries once."""
 
     def __init__(self, notebooks: int, jobs: int):
         warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not survive a fork
-        # not -m: that would load the module twice, and papermill's copy would watch the kernel for nobody
+        # not -m: that would load the module twice, and papermill's copy would watch the kernel in vain
         self.command = [sys.executable, "-c", f"from nli_lib.study.runner import serve; serve({warm})"]
         threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-        # the second: libraries ask for a GPU in a way that leaves no trace in a process that is forked
+        # the second lets libraries look for a GPU without effects on a forked process
         self.env = {**limits, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **os.environ}
         self.server, self.said = None, {}
 
     async def begin(self, job: dict[str, object]) -> list[asyncio.Future]:
-        """Begin a job (`main`). Returns what is to come, the process's number and its exit code: None if the server
-        is killed."""
+        """Begin a job (`main`). Returns futures of the process's number and its exit code, None if the server is
+        killed."""
         if self.server is None:
             pipe = asyncio.subprocess.PIPE
             self.server = asyncio.create_task(
@@ -331,14 +334,14 @@ class _Workers:
         self.server, self.said = None, {}  # if it was killed, the next notebook gets another one
 
     async def end(self) -> None:
-        """Let the server end."""
+        """End the server."""
         if self.server is not None:
             (await self.server).stdin.close()
             await self.listener
 
 
 def serve(warm: bool) -> None:
-    """Fork a worker for each job, a line of JSON on stdin; say on stdout its process's number and its exit code."""
+    """Fork a worker for each job, a line of JSON on stdin; write its process's number and its exit code to stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the runner, which then asks workers to stop
     for module in WARM if warm else ():
         with contextlib.suppress(ImportError):
@@ -373,13 +376,13 @@ async def _run_one(name: str, request: Request, workers: _Workers) -> Outcome:
     begun, ended = await workers.begin(job)
     try:
         while not (await asyncio.wait([ended], timeout=60))[0]:
-            at = f"{_last_line(words)} {_last_line(log)}"  # the section, and what it printed: an epoch, a fold
+            at = f"{_last_line(words)} {_last_line(log)}"  # the section, and its last output: an epoch, a fold
             print(f"  ... {name}, {time.monotonic() - clock:.0f} s: {at}", flush=True)
     except asyncio.CancelledError:
         if pid := await begun:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        await asyncio.wait([ended], timeout=15)  # to write its record
+        await asyncio.wait([ended], timeout=15)  # time to write its record
         raise
     record = standing.read(name, job["study"])
     state, reason = standing.end_state(record)
@@ -491,7 +494,7 @@ def tell(outcome: Outcome) -> str:
 
 
 class Forked:
-    """A process that was forked from this one, with what `jupyter_client` asks of a `subprocess.Popen`."""
+    """A process forked from this one, with the parts of `subprocess.Popen` that `jupyter_client` needs."""
 
     stdin = stdout = stderr = returncode = None
 
@@ -513,7 +516,7 @@ class Forked:
 
 
 def waiting_kernel() -> tuple[Forked, int]:
-    """Fork a kernel that waits, before there are threads, for its arguments at the other end of the descriptor."""
+    """Fork a kernel, before there are threads; it waits for its arguments at the other end of the descriptor."""
     read, write = os.pipe()
     if pid := os.fork():
         os.close(read)
@@ -522,7 +525,7 @@ def waiting_kernel() -> tuple[Forked, int]:
     os.setsid()
     with os.fdopen(read, encoding="utf-8") as said:
         told = said.read()
-    if not told:  # the worker ended before it had a use for it
+    if not told:  # the worker ended without using it
         sys.exit()
     arguments, env, folder = json.loads(told)
     os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))
@@ -534,7 +537,7 @@ def waiting_kernel() -> tuple[Forked, int]:
 
 
 class WatchedKernel(AsyncKernelManager):
-    """A kernel manager that remembers the kernel's process, also once it has ended, and uses one that waits."""
+    """A kernel manager that remembers the kernel's process after its end, and uses a waiting one."""
 
     process = waiting = None
 
@@ -671,7 +674,7 @@ def main(job: dict[str, object]) -> None:
     """Run a job, the arguments of `run_job`, and leave its end state in the record."""
     name, study, token = job["notebook"], job["study"], job["token"]
     os.environ.update({standing.TOKEN: token, standing.RUN_PID: str(os.getpid())})
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # nobody watches a bar in a headless run
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # no progress bars in a headless run
     WatchedKernel.waiting = waiting_kernel()
     clock, first = time.monotonic(), {**job, "state": standing.RUNNING, "pid": os.getpid(), "started": now()}
     standing.write(first)

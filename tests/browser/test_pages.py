@@ -32,8 +32,7 @@ ANSWERS = "() => [...document.querySelectorAll('.hoverlayer .hovertext')].some(e
 
 
 # The words above the fold that answer: captions and tables are not among them.
-SAID = """() => [...document.querySelectorAll('.tag_answer')].map(each => {
-    const copy = each.cloneNode(true);
+SAID = """() => [...document.querySelectorAll('.tag_answer')].map(each => each.cloneNode(true)).map(copy => {
     copy.querySelectorAll('figcaption, table, script, style').forEach(part => part.remove());
     return copy.textContent;
 }).join(' ')"""
@@ -43,11 +42,8 @@ FAINT = """() => {
     const linear = value => (value /= 255) <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
     const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
     const behind = each => {
-        for (; each; each = each.parentElement) {
-            const found = numbers(getComputedStyle(each).backgroundColor);
-            if (found.length < 4 || found[3] > .5) return found;
-        }
-        return [255, 255, 255];
+        const found = each ? numbers(getComputedStyle(each).backgroundColor) : [255, 255, 255];
+        return found.length < 4 || found[3] > .5 ? found : behind(each.parentElement);
     };
     const found = new Set(), walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
@@ -116,6 +112,10 @@ def problems(page, file):
     if figures := page.eval_on_selector_all("article img", NO_CAPTION):
         found.append(f"figures without a caption: {figures}")
     page.set_viewport_size(PHONE)
+    if page.locator(".term").count():
+        page.locator(".term").first.focus()
+        if page.evaluate("getComputedStyle(document.activeElement, '::after').content") == "none":
+            found.append("a term does not explain itself")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn anew
     if (width := page.evaluate("document.documentElement.scrollWidth")) > PHONE["width"]:
         found.append(f"{width} px wide on a phone")

@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from lab import run_all, save, serving, write_notebook
+from typer.testing import CliRunner
 
+from nli_lib import paths
 from nli_lib.corpora.corpus import LABELS
 from nli_lib.measure.consensus import next_suspects
+from nli_tools.commands import app
 from nli_tools.suspects import read_decisions, read_page, reorder, worklist, write_page
 
 SUSPECTS = 40
@@ -174,6 +177,46 @@ def test_what_is_pressed_is_what_leaves_the_page_and_goes_into_another(page_file
     other.locator(".nli-file").set_input_files(path)
     wait_for(other, len(pressed))
     assert exported(other) == text and queue(other) == waiting
+
+
+def test_thirty_decisions_say_how_right_the_list_of_a_file_is(home, browser, tmp_path):
+    """From a csv to the first precision in one sitting; the command says the same of the decisions that the page kept,
+    and begins the next page with them."""
+    random, at = np.random.default_rng(0), np.arange(600)
+    true = random.integers(0, 3, 600)
+    label = np.where(random.random(600) < 0.35, random.integers(0, 3, 600), true)
+    words = np.array(["really", "maybe", "never"])[np.where(random.random(600) < 0.2, random.integers(0, 3, 600), true)]
+    table = pd.DataFrame({"premise": [f"A cat {each} sleeps" for each in at]})
+    table = table.assign(hypothesis=[f"It {word} moves" for word in words], label=np.array(LABELS)[label])
+    table.assign(uid=[f"n{each}" for each in at]).to_csv(tmp_path / "mine.csv", index=False)
+
+    def asked(*words):
+        done = CliRunner().invoke(app, ["suspects", str(tmp_path / "mine.csv"), "--fast", *words])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    said, page = asked(), browser.new_page(accept_downloads=True)
+    listed = next(paths.EXPORTS.glob("*/fast/suspects.html"))
+    page.goto(listed.as_uri())
+    right, root = page.locator(".nli-right"), page.locator(".nli-worklist")
+    assert right.inner_text().startswith("By the prior alone: of the first 100 suspects, about ")
+    assert right.inner_text() in said
+    for done in range(30):
+        number = int(root.get_attribute("data-uid")[1:])
+        wrong = label[number] != true[number]
+        root.press(str(true[number] + 1) if wrong else "k")
+        wait_for(page, done + 1)
+    press(page, "l")
+    told = right.inner_text()
+    assert told.startswith("From 30 decisions: of the first 100 suspects, about ") and "the next 50 would find" in told
+    (tmp_path / "decisions.csv").write_text(exported(page), newline="")
+    assert told in asked("--decided", str(tmp_path / "decisions.csv"))
+    made = pd.read_csv(listed.with_suffix(".csv")).set_index("uid")
+    assert made["p_wrong"].between(0, 1).all() and set(made.loc[made["decision"] == "fix", "p_wrong"]) == {1.0}
+    page.goto(listed.as_uri())
+    wait_for(page, 30)
+    assert right.inner_text() == told
+    page.close()
 
 
 def test_one_direction_is_shown_alone_with_what_is_left_of_it(fresh):

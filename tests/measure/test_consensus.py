@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from cells import functions
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 from nli_lib.measure import consensus
 from nli_lib.measure.consensus import logit_gap, mismatch, next_suspects, suspects, threshold_rule
@@ -229,3 +229,47 @@ def test_a_review_is_that_of_the_slow_twin_in_any_order(seed, every, upto):
 def test_what_does_not_fit_is_one_error(decided, said):
     with pytest.raises(ValueError, match=said):
         next_suspects([1, 2], ["a", "b"], decided)
+
+
+# ---------------------------------------------------------------- how many are wrong
+
+
+def test_how_many_are_wrong_by_hand():
+    """Decisions count as known; one kind and one gap leave a single number to learn, whose mode is found by hand."""
+    gap, kind = np.full(8, 2.0), ["a"] * 8
+    p, ((value, low, high), nothing) = consensus.wrong_among(gap, kind, [1, 0, 1, *[NOBODY] * 5], [range(3), []])
+    assert (value, low, high) == (2, 2, 2) and nothing == (0, 0, 0) and p[:3].tolist() == [1, 0, 1]
+    variance = consensus.SPREAD**2 + consensus.KIND**2  # of the logit, by the prior
+    start = math.log(consensus.RATE / (1 - consensus.RATE))
+    score = brentq(lambda s: 2 - 3 / (1 + math.exp(-s)) - (s - start) / variance, -5, 5)
+    rate = 1 / (1 + math.exp(-score))
+    left = 1 / (1 / variance + 3 * rate * (1 - rate))
+    assert p[3:] == pytest.approx(1 / (1 + math.exp(-score / math.sqrt(1 + math.pi * left / 8))), abs=1e-6)
+    assert consensus.wrong_among([], [], [], [[]])[1] == [(0, 0, 0)]
+
+
+@pytest.mark.parametrize(("seed", "decisions"), [(0, 0), (1, 20), (2, 30), (3, 50)])
+def test_how_many_are_wrong_is_that_of_the_slow_twin(seed, decisions):
+    """Coefficients from the prior, weighted by how probable they make the decisions, and labels drawn with them."""
+    gap, kind, wrong = planted(300, seed)
+    order, generator = np.argsort(-gap), np.random.default_rng(seed)
+    decided = np.where(np.isin(np.arange(300), order[:decisions]), wrong, NOBODY)
+    groups = [order[:100], order[decisions : decisions + 50]]
+    p, found = consensus.wrong_among(gap, kind, decided, groups)
+    size, scaled = 50_000, (gap - gap.mean()) / gap.std()
+    base = generator.normal(math.log(consensus.RATE / (1 - consensus.RATE)), consensus.SPREAD, size)
+    own, slope = generator.normal(0, consensus.KIND, (2, size)), generator.normal(consensus.RISE, consensus.STEEP, size)
+    weight, counts = np.zeros(size), [np.zeros(size), np.zeros(size)]
+    for at in order[: max(100, decisions + 50)]:
+        chance = 1 / (1 + np.exp(-(base + own[int(kind[at] == "b")] + slope * scaled[at])))
+        if at in order[:decisions]:
+            weight += np.log(chance if wrong[at] else 1 - chance)
+        drawn = wrong[at] if at in order[:decisions] else generator.random(size) < chance
+        for place, group in enumerate(groups):
+            counts[place] += drawn if at in group else 0
+    weight = np.exp(weight - weight.max())
+    for count, (value, low, high), group in zip(counts, found, groups, strict=True):
+        by_size = np.argsort(count)
+        ends = count[by_size][np.searchsorted(weight[by_size].cumsum() / weight.sum(), [0.025, 0.975])]
+        assert value == pytest.approx(np.average(count, weights=weight), abs=0.03 * len(group))
+        assert value == pytest.approx(p[group].sum()) and [low, high] == pytest.approx(ends, abs=0.05 * len(group))

@@ -35,7 +35,7 @@ def test_the_table_of_contents_names_files_that_exist_and_every_notebook():
 def test_building_computes_nothing_and_needs_no_network():
     config = yaml.safe_load((ROOT / "book" / "_config.yml").read_text())
     assert config["execute"]["execute_notebooks"] == "off" and config["launch_buttons"]["thebe"] is False
-    assert "dollarmath" not in config["parse"]["myst_enable_extensions"]
+    assert config["sphinx"]["config"]["html_math_renderer"] == "mathml"
 
 
 def test_every_placeholder_of_a_tracked_page_is_known():
@@ -145,6 +145,8 @@ table = study.table("texts")
 study.show(table.set_axis(["premise", table["premise"][0]], axis=1).set_index("premise"), index=True)
 show_interactive(Figure(Scatter(x=[1], y=[1], text=table["premise"])))
 """
+GLOSSARY = "# Terms\n\n:::{glossary}\ngap\n  How far & wide.\n\nrow\nline\n  Of a table.\n:::\n"
+FORMULA = r"`gap`, gapped, *gaps*, a gap: $\sqrt{x}$\n\n$$\unknown$$".replace(r"\n", "\n")
 ANSWER_TEXT = 'study.say("Its premise is {text}, once.", text=study.table("texts")["premise"][0])'
 
 
@@ -156,9 +158,11 @@ def small_book(home):
         copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
         copy(ROOT / "book" / name, source / name)
     asked = ("answer 1_fine", "answer 4_new", "headline 1_fine", "verdict x")
-    (source / "index.md").write_text("\n\n".join(["# A small book", *(f"{{{{ {each} }}}}" for each in asked)]))
+    (source / "index.md").write_text("\n\n".join(["# The gap", *(f"{{{{ {each} }}}}" for each in asked), FORMULA]))
+    (source / "notation.md").write_text(GLOSSARY)
     pages = [{"file": f"chapters/{name}"} for name in ("1_fine", "2_stale", "3_failed", "4_new", "status")]
-    toc = {"format": "jb-book", "root": "index", "parts": [{"caption": "All", "chapters": pages}]}
+    parts = [{"caption": "All", "chapters": [{"file": "notation"}, *pages]}]
+    toc = {"format": "jb-book", "root": "index", "parts": parts}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc))
     notebooks, results = home / "notebooks", home / "data" / "results" / "smoke"
     answered = write_notebook(notebooks, "1_fine", SAVE, SHOW, SHOW_TEXT, ANSWER_TEXT)
@@ -193,8 +197,11 @@ def test_a_book_of_four_ends(small_book, capsys):
     first = book.build(Request())
     html = {path.stem: path.read_text() for path in first.parent.rglob("*.html")}
     text = {name: re.sub(r"<[^>]+>", "", page) for name, page in html.items()}
-    (warning,) = [line for line in capsys.readouterr().out.splitlines() if "WARNING" in line]
-    assert "no such placeholder: {{ verdict x }}" in warning
+    warnings = [line for line in capsys.readouterr().out.splitlines() if "WARNING" in line]
+    assert "no such placeholder: {{ verdict x }}" in warnings[0] and "Unknown LaTeX command" in warnings[1]
+    assert "<msqrt><mi>x</mi></msqrt></math>" in html["index"] and r"<code>\unknown</code>" in html["index"]
+    told = re.findall(r'<dfn tabindex="0" aria-description="([^"]+)" class="term">(\w+)</dfn>', html["index"])
+    assert sorted(told) == [("How far &amp; wide.", "gaps"), ("Of a table.", "rows")] and "<dfn" not in html["notation"]
     assert all("There are 2 rows." in text[name] for name in ("index", "1_fine", "2_stale"))
     assert text["index"].count("Its premise is") == 2
     assert text["index"].count("not recorded at this scale") == 2  # nothing in a premise is taken for a placeholder

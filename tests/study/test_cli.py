@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from tiny import write_notebook
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from nli_lib import paths
@@ -25,6 +27,15 @@ def test_help_names_the_commands_and_the_version_is_said():
     told = call("--help").output
     assert all(command in told for command in ("run", "status", "check", "book", "audit", "suspects"))
     assert re.fullmatch(r"nli-quality-study \S.*\n", call("--version").output)
+
+
+def test_the_commands_on_the_pages_are_known_with_their_options():
+    known, pages = get_command(app).commands, [paths.BOOK.parent / "README.md", *paths.BOOK.glob("*.md")]
+    text = "".join(path.read_text(encoding="utf-8") for path in pages)
+    shown = re.findall(r"^    nli-study (\w+)(.*)$", text, re.MULTILINE)
+    for name, rest in shown:
+        known[name].make_context(name, shlex.split(rest, comments=True))  # parsed, not run
+    assert len(shown) > 20
 
 
 def test_wrong_values_are_one_message_and_code_2(home):

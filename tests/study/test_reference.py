@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import doctest
 import importlib.util
 import inspect
 import re
@@ -17,7 +18,6 @@ from typing import Annotated
 import numpy as np
 import pytest
 import typer
-import yaml
 from numpy.typing import ArrayLike, NDArray
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -25,6 +25,7 @@ from pydantic import Field
 from tiny import without
 
 ROOT = Path(__file__).resolve().parents[2]
+FILES = [*(ROOT / "nli_lib").rglob("*.py"), *(ROOT / "nli_tools").glob("*.py")]
 pytest.importorskip("sphinx")
 from sphinx.util.inspect import stringify_signature  # noqa: E402
 
@@ -33,18 +34,33 @@ reference = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(reference)
 
 
-def test_every_room_and_every_module_has_its_page():
-    pages = {path.stem: path.read_text() for path in (ROOT / "book" / "reference").glob("*.rst")}
-    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
-    listed = [page["file"] for part in toc["parts"] for page in part["chapters"]]
-    for room in [path.parent for path in (ROOT / "nli_lib").glob("*/__init__.py")]:
-        assert f"reference/{room.name}" in listed and reference.of(pages[room.name]) == [f"nli_lib.{room.name}"]
-        assert len(list(filter(str.strip, pages[room.name].splitlines()))) == 3  # no prose by hand
-        files = {f"nli_lib.{room.name}.{path.stem}" for path in room.glob("*.py") if path.stem[0] != "_"}
-        assert set(reference.modules(f"nli_lib.{room.name}")) == files
+def test_every_package_and_every_module_has_its_page():
+    folder, toc = ROOT / "book" / "reference", (ROOT / "book" / "_toc.yml").read_text()
     ground = {"__init__", "__main__", "errors", "paths", "store", "tables"}
-    beside = {f"nli_lib.{path.stem}" for path in (ROOT / "nli_lib").glob("*.py") if path.stem not in ground}
-    assert set(reference.of(pages["nli_lib"])) == beside and all(reference.modules(name) == [name] for name in beside)
+    files = [path for path in FILES if path.stem not in ground]
+    shown = []
+    for path in folder.rglob("*.rst"):
+        names = reference.of(path.read_text())
+        assert f"- file: {path.relative_to(folder.parent).with_suffix('')}\n" in toc
+        assert path.read_text().count("\n") == 2 + 2 * len(names), "no prose by hand"
+        shown += names if path.parent != folder else []
+        within = {name for each in path.with_suffix("").glob("*.rst") for name in reference.of(each.read_text())}
+        assert not within or within == {name for each in names for name in reference.modules(each)}
+    assert sorted(shown) == sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
+
+
+def examples():
+    """The examples of the docstrings, with no name known but those that they import."""
+    for path in FILES:
+        if ">>> " in path.read_text(encoding="utf-8"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found = doctest.DocTestFinder().find(importlib.import_module(name), name, globs={})
+            yield from (pytest.param(each, id=each.name) for each in found if each.examples)
+
+
+@pytest.mark.parametrize("example", list(examples()))
+def test_an_example_runs_in_an_empty_session(example):
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
 
 
 def with_all_that_they_need(requirements):
@@ -75,7 +91,7 @@ def test_what_the_environment_of_the_book_lacks_is_stood_in_for():
 def test_parameters_and_notes_are_sections_that_numpydoc_knows():
     """A parameter that a section names is one of the function's; no section is misspelt."""
     known = {"Parameters", "Attributes", "Raises", "Notes", "References", "Returns", "Yields", "Examples"}
-    for path in [*(ROOT / "nli_lib").rglob("*.py"), *(ROOT / "nli_tools").glob("*.py")]:
+    for path in FILES:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for node in [node for node in nodes if isinstance(node, ast.FunctionDef)]:
             text = ast.get_docstring(node) or ""
@@ -116,15 +132,16 @@ def test_a_change_of_the_extension_has_every_page_read_again(tmp_path):
 @pytest.mark.slow
 def test_pages_are_built_without_torch_and_without_a_warning(tmp_path):
     source, html = tmp_path / "source", tmp_path / "html"
-    (source / "reference").mkdir(parents=True)
-    names = ("fit.fit", "fit.Run", "recorder.RecordLogits", "fast.speed_up")
-    held = {"select": ['id="nli_lib.select.selection.Selection"', "random_twin", "with a reason for each"]}
-    held |= {"learn": [f'id="nli_lib.learn.{name}"' for name in names]}
-    held |= {"nli_tools": ['id="nli_tools.explorer.explore"']}
-    toc = "".join(f"   reference/{room}\n" for room in held)
+    held = {"select": ["select.zfilter", "z_filter"], "learn/recorder": ['id="nli_lib.learn.recorder.RecordLogits"']}
+    selection = ['id="nli_lib.select.selection.Selection"', "random_twin", "with a reason for each"]
+    held |= {"select/selection": [*selection, "To begin with", "&gt;&gt;&gt;"]}
+    held |= {"learn/fit": ['id="nli_lib.learn.fit.fit"', 'id="nli_lib.learn.fit.Run"'], "learn/fast": ["speed_up"]}
+    held |= {"nli_tools/explorer": ['id="nli_tools.explorer.explore"']}
+    toc = "".join(f"   reference/{page}\n" for page in held)
+    for page in held:
+        (source / "reference" / page).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "book" / "reference" / f"{page}.rst", source / "reference" / f"{page}.rst")
     (source / "index.rst").write_text(f"Index\n=====\n\n.. toctree::\n\n{toc}")
-    for room in held:
-        shutil.copy(ROOT / "book" / "reference" / f"{room}.rst", source / "reference")
     path = f"sys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})"
     (source / "conf.py").write_text(f"import sys\n{path}\nextensions = ['reference']\n")
     code = without("torch", "transformers", "datasets", "anywidget", "jscatter", "cleanlab")

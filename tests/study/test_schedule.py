@@ -104,6 +104,16 @@ def test_a_killed_runner_leaves_no_finished_record(process):
     wait_until(lambda: state_of("1_slow") in ("stopped", "interrupted"))
 
 
+@pytest.mark.slow
+def test_a_killed_server_of_processes_is_replaced(home):
+    """The process from which notebooks' are forked: of the first notebook it is the kernel's parent's parent."""
+    kill = "os.kill(int(open(f'/proc/{os.getppid()}/stat').read().split()[3]), 9)\nimport time\ntime.sleep(60)"
+    for name, *cells in (("1_kills", "import os", kill), ("2_fine", SAVE)):
+        write_notebook(home / "notebooks", name, *cells)
+    killed, fine = runner.run([], Request())
+    assert (killed.state, fine.state) == ("killed", "finished") and "ended with code None" in killed.reason
+
+
 def test_a_notebook_that_runs_in_jupyterlab_is_busy(home):
     write_notebook(home / "notebooks", "1_open", SAVE)
     standing.write({"notebook": "1_open", "study": "smoke", "state": "running", "pid": os.getpid(), "started": now()})
