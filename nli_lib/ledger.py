@@ -184,11 +184,7 @@ LESSONS = BOOK / "lessons.yaml"
 PLACES = ("do", "doubt", "open")
 HELD, NOT_HELD, INCONCLUSIVE, NOT_JUDGED = VERDICTS
 ABSENT = "*not recorded at this scale*"
-NOTHING = {
-    "do": "Nothing yet: there is no advice whose claims all held here.",
-    "doubt": "Nothing yet: no claim that decides a piece of advice was refuted here.",
-    "open": "Nothing: every piece of advice was decided here.",
-}
+NOTHING = "Nothing: no piece of advice belongs here at this scale."
 
 
 class Lesson(Entry):
@@ -263,10 +259,8 @@ def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
     found = placed(lessons, ledger)
     texts = {each: [lesson_text(lesson, each, rows) for at, lesson, rows in found if at == each] for each in PLACES}
     n = {each: len(parts) for each, parts in texts.items()}
-    count = (
-        f"{len(lessons)} questions are asked below. By the verdicts, {n['do']} of the answers are advice for today, "
-        f"{n['doubt']} are warnings, and {n['open']} stay open."
-    )
+    count = f"{len(lessons)} questions are asked below. By the verdicts, {n['do']} of the answers are advice for "
+    count += f"today, {n['doubt']} are warnings, and {n['open']} stay open."
     if len(found) > len(lessons):
         count += " A question whose claims are decided one by one can have an answer in more than one of these places."
-    return {each: "\n\n".join(parts) or NOTHING[each] for each, parts in texts.items()} | {"count": count}
+    return {each: "\n\n".join(parts) or NOTHING for each, parts in texts.items()} | {"count": count}

@@ -4,6 +4,9 @@ a paper's table, and shown with these.
 """
 
 import re
+from pathlib import Path
+
+import yaml
 
 from nli_lib.corpora.corpus import TWO_WAY
 from nli_lib.corpora.sources import SOURCES
@@ -28,24 +31,7 @@ NAMES = CORPORA | MODELS | WORDS
 VERSION = re.compile("disco(?=, )")  # of a prompt: "disco, 2022 code"
 SPLIT = re.compile(r"(\w+) ((?:train|validation|test)\w*)")  # "snli validation"
 
-# What rows and columns of a paper's table are made of; a part that is not here is shown as it is.
-PRINTED = {
-    **{part: part.upper() for part in ("pi-cd", "pi-sp", "is-cs", "li-li", "li-ts", "st")},
-    "human-cad": "Human-CAD",
-    "snli-hard": "SNLI-hard",
-    "out-of-domain": "out of domain",
-    "multinli": "MultiNLI",
-    "fever": "FEVER",
-    "z-snli": "Z(SNLI)",
-    "z-aug": "Z-Aug",
-    "par-z": "Par-Z",
-    "seq-z": "Seq-Z",
-    "add": "+",
-    "arrow": "→",
-    "m": "matched",
-    "mm": "mismatched",
-    "sd": "standard deviation",
-}
+PRINTED, HOVER_WORDS = yaml.safe_load_all(Path(__file__).with_name("names.yaml").read_text(encoding="utf-8"))
 PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), reverse=True), "[^-]+"]))
 
 

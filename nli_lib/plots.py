@@ -32,7 +32,7 @@ from plotly import express
 from plotly.graph_objects import Figure as PlotlyFigure
 
 from nli_lib.measure.features import share_at_z, z_threshold
-from nli_lib.names import name_of
+from nli_lib.names import HOVER_WORDS, name_of
 from nli_lib.stats import Estimate
 
 STYLE = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
@@ -384,12 +384,6 @@ def boxes(
 
 MOST = 5_000  # points that a browser moves without delay
 WRAP = 70  # letters of a line of hover text
-HOVER_WORDS = {
-    "position": "pair",
-    "predicted": "the model says",
-    "votes": "seeds that prune it",
-    "wrong": "wrong by people",
-}
 SAMPLE = ("label", "premise", "hypothesis")
 
 

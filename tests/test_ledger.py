@@ -204,7 +204,7 @@ def test_the_text_has_one_sentence_and_every_claim():
     for part in ("✓ held", "✗ not held", "50.0% [40.0%, 60.0%]", "chapter 21 </chapters/21_z_filter>"):
         assert part in text
     nothing = words.sections([lesson], rows()[:0])
-    assert [nothing[each] for each in ("do", "doubt")] == [words.NOTHING[each] for each in ("do", "doubt")]
+    assert [nothing[each] for each in ("do", "doubt")] == [words.NOTHING, words.NOTHING]
     assert WAYS["open"] in nothing["open"]
     assert "0 of the answers are advice" in nothing["count"] and "1 stay open" in nothing["count"]
     lesson = Lesson(title="A title", claims=("a", "b"), **WAYS)

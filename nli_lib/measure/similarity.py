@@ -422,9 +422,8 @@ def _candidates(cosines: NDArray, taken: int, error: float) -> tuple[NDArray, ND
 # ---------------------------------------------------------------- transport
 
 
-TOLERANCE = (
-    1e-5  # sum of the absolute errors of the marginals; single precision reaches 3e-6, the dual value squares it
-)
+# sum of the absolute errors of the marginals; single precision reaches 3e-6, the dual value squares it
+TOLERANCE = 1e-5
 STEPS = 20_000
 LARGEST = 40.0  # logarithm of a scaling from which on it goes into the potentials; single precision ends at 88
 WATCHED = 10  # steps between two looks at the error

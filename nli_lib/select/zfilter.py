@@ -17,13 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nli_lib.measure import check_labels, class_count
-from nli_lib.measure.features import (
-    Ranking,
-    ZStatistics,
-    binary,
-    z_from_counts,
-    z_statistics,
-)
+from nli_lib.measure.features import Ranking, ZStatistics, binary, z_from_counts, z_statistics
 from nli_lib.select.selection import KEPT, Selection
 
 # Pairs between two looks at Z, at least and at most. A single pair locks the filter up in half of all orders: the null
