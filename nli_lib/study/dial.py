@@ -30,22 +30,11 @@ from pydantic_core import to_jsonable_python
 from nli_lib.errors import StudyError
 from nli_lib.store import RunSpec
 
-SCALES = ("smoke", "small", "full")
+SCALES = ("lab", "smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
 # what the kinds of values are called in a message; None stands for any
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
-# keys that are null at some scale and are no number elsewhere
-NULL = dict.fromkeys(["arms", "sets", "subsets", "teacher"], "list") | {"development": "text"}
-# keys whose values lie between two numbers, both left out, or are one of a few
-RANGES = {
-    "mixing.share": (0, 1), "debiased.tau": (-0.001, 1), "experts.parts": (2, 1000), "disco.ambiguous": (0, 1.001),
-    "budgets.share": (0, 0.5), "agreement.resamples": (19, 1e6), "zfilter.k": (0, 1e5), "zfilter.batch": (0, 1e7),
-    "generator.unlikelihood": (0, 100.001), "generator.alpha": (-0.001, 100.001), "generator.wrong": ["one", "both"],
-    "wanli.contexts": (0, 1e7), "disco.originals": (2, 1e7), "consensus.folds": (1, 101), "planted.folds": (1, 101),
-    "consensus.threshold": (-0.001, 20.001), "consensus.ways_pairs": (-1, 1e7), "consensus.other_ways": (-1, 21),
-    "planted.pairs": (199, 1e6), "planted.start": (299, 1e6), "counterfactual.compared": (1, 1e6),
-    "difficulty.parts": (9, 1e5), "difficulty.stress": (19, 1e5),
-}  # fmt: skip
+RANGES, NULL = yaml.safe_load_all((FOLDER.parent / "ranges.yaml").read_text(encoding="utf-8"))
 
 
 def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "") -> dict[str, Any]:
@@ -65,9 +54,9 @@ def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "
         if value is not None and kind != needed:
             raise StudyError(f"{path}: {key}: a {needed} is needed, and {value!r} is a {kind}")
         allowed = RANGES.get(key)
-        if isinstance(allowed, list) and value not in allowed:
+        if allowed and isinstance(allowed[0], str) and value not in allowed:
             raise StudyError(f"{path}: {key}: {value!r} is none of {', '.join(allowed)}{close(value, allowed)}")
-        if isinstance(allowed, tuple) and value is not None and not allowed[0] < value < allowed[1]:
+        if allowed and KINDS.get(type(value)) == "number" and not allowed[0] < value < allowed[1]:
             raise StudyError(f"{path}: {key}: {value!r} does not lie between {allowed[0]} and {allowed[1]}")
         merged[name] = _fixed(value)
     return merged
@@ -103,6 +92,12 @@ def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
             raise StudyError(f"{path}: {error}") from None
         values = _merged(values or said, said, path)
     return _scale(values)
+
+
+def refuse_absent(notebook: str, scale: str) -> None:
+    """Raise `StudyError` for a notebook that a scale does not have."""
+    if (chapters := read_scale(scale).chapters) and notebook.partition("_")[0] not in chapters:
+        raise StudyError(f"scale {scale} has the chapters {', '.join(chapters)}: run {notebook} at smoke or small")
 
 
 def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str, object]) -> SimpleNamespace:
@@ -173,6 +168,8 @@ class Parameters(BaseModel):
         from nli_lib.corpora import reading, sources
 
         names = sources.names()
+        if corpus and corpus != "planted" and read_scale(others.data.get("SCALE", "full")).planted.obvious:
+            raise ValueError(f"this scale has planted text alone: read {corpus} at smoke or small")
         if corpus in (None, *names):
             return corpus
         if reading.kind(Path(corpus)):
