@@ -8,7 +8,7 @@ CORPUS ?=
 SEEDS ?=
 NLI_DATA ?=
 CHAPTERS ?=
-JOBS ?= $(if $(filter smoke,$(SCALE)),2,1)
+JOBS ?= $(if $(filter lab smoke,$(SCALE)),2,1)
 # recipes read these from the environment, so that no sign in a file's name means something to the shell
 export SCALE CORPUS SEEDS NLI_DATA CHAPTERS JOBS
 # .ci/setup leaves compiling to the first import; where this is set (many containers) every import would compile again
@@ -23,14 +23,14 @@ RUN := $(DIAL) $${SEEDS:+--seeds "$$SEEDS"} --jobs "$$JOBS"
 .PHONY: help study book test drill lab check clean
 
 help:
-	@echo "make study [SCALE=smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n] [CHAPTERS='30 31']"
+	@echo "make study [SCALE=lab|smoke|small|full] [CORPUS=name or file] [NLI_DATA=folder] [SEEDS=n] [JOBS=n] [CHAPTERS='30 31']"
 	@echo "                          run every notebook that is missing or stale, or only some, then build the book"
 	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
 	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
-	@echo "make drill                kills, full disks, two processes at one thing, unusual homes, a bad server: five minutes"
+	@echo "make drill                kills, full disks, two processes at one thing, unusual homes, a bad server, scale lab: a quarter of an hour"
 	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
 	@echo "make lab                  open the notebooks in JupyterLab"
-	@echo "make clean                remove what was built: .venv, runs, smoke tables, chapters, pages"
+	@echo "make clean                remove what was built: .venv, runs, lab and smoke tables, chapters, pages"
 
 # The book is built even when a notebook failed: it says which. The failure still ends the command.
 study: .venv/.study
@@ -46,7 +46,7 @@ test: .venv/.test
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
 
 drill: .venv/.test
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill "tests/test_notebooks.py::test_what_was_planted_is_found_at_scale_lab"
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks
@@ -56,7 +56,7 @@ check: .venv/.base
 
 clean:
 	@test -f nli_lib/paths.py || { echo "make clean: call it in the folder of its Makefile" >&2; exit 1; }
-	rm -rf $(if $(wildcard .venv/setup.log),.venv) data/runs data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
+	rm -rf $(if $(wildcard .venv/setup.log),.venv) data/runs data/results/lab data/results/smoke book/chapters book/_build book/_static/notebooks book/_static/plotly.min.js .pytest_cache .ruff_cache .hypothesis .snakemake
 	find nli_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stages of .venv, each with a stamp: base (the book), study (torch and models), test, lab.

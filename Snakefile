@@ -14,12 +14,13 @@ import shlex
 import sys
 
 from nli_lib.study.budgets import NOTEBOOK, Plan
-from nli_lib.study.runner import Request, order, write_reasons
+from nli_lib.study.runner import Request, choose, order, write_reasons
 
 ASKED = {name: str(value) for name, value in config.items() if name in ("scale", "corpus") and value is not None}
 REQUEST = Request(**ASKED)
 CORPUS = ["--corpus", REQUEST.corpus] if REQUEST.corpus else []
-ORDER = order()
+NAMES = choose([], REQUEST.scale)
+ORDER = {name: [other for other in after if other in NAMES] for name, after in order().items() if name in NAMES}
 TRAININGS = Plan.from_scale(REQUEST.scale).waits() if NOTEBOOK in ORDER else {}  # job -> those that it waits for
 
 

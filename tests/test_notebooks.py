@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from nli_lib.claims import read_claims
 from nli_lib.corpora.planted import make_split
 from nli_lib.study import runner
 from nli_lib.study.dial import Parameters
 from nli_lib.study.runner import Request
+from nli_lib.tables import find_table, read_table
 
 LONGEST_LINE, TYPICAL_CELL = 100, 7
 FEWEST, MOST = 400, 45_000  # words of prose: of a notebook on average; of all that a reader sees
@@ -189,16 +191,51 @@ def test_all_finish_at_scale_smoke():
     assert {outcome.notebook for outcome in outcomes} == {path.stem for path in NOTEBOOKS}
 
 
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory):
+    """A home of its own, and what runs a chapter there: its seconds of CPU time."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("notebooks", "book"):
+        (home / name).symlink_to(ROOT / name)
+    given = {name: value for name, value in os.environ.items() if name != "NLI_DATA"} | {"NLI_HOME": str(home)}
+
+    def run(*words):
+        command, before = [sys.executable, "-m", "nli_lib", "run", *words], os.times().children_user
+        done = subprocess.run(command, cwd=home, env=given, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        return os.times().children_user - before
+
+    return home, run
+
+
 @pytest.mark.notebooks
 @pytest.mark.slow
-def test_a_data_map_of_ones_own_file_is_drawn_to_its_end(tmp_path):
+def test_a_data_map_of_ones_own_file_is_drawn_to_its_end(apart):
     """Nobody has judged its pairs, and no other corpus is at hand: a part without anything to show must not end it."""
-    for name in ("notebooks", "book"):
-        (tmp_path / name).symlink_to(FOLDER.parent / name)
+    home, run = apart
     corpus = make_split("train", 90)
     table = corpus.table[["premise", "hypothesis"]].assign(label=np.array(corpus.classes)[corpus.labels])
-    table.to_csv(tmp_path / "mine.csv", index=False)
-    command = [sys.executable, "-m", "nli_lib", "run", "10", "--corpus", str(tmp_path / "mine.csv"), "--seeds", "1"]
-    given = {name: value for name, value in os.environ.items() if name != "NLI_DATA"} | {"NLI_HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    table.to_csv(home / "mine.csv", index=False)
+    run("10", "--corpus", str(home / "mine.csv"), "--seeds", "1")
+
+
+LAB = yaml.safe_load(Path(__file__).with_name("lab.yaml").read_text(encoding="utf-8"))
+DRILL = [pytest.param(chapter, (), marks=pytest.mark.drill) for chapter in LAB]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("chapter", "seeds"), [("10", ("--seeds", "1")), ("20", ()), *DRILL])
+def test_what_was_planted_is_found_at_scale_lab(apart, chapter, seeds):
+    """Alone or after the chapters that it reads, in less than two minutes of one core; `make drill` has them all."""
+    home, run = apart
+    seconds = run(chapter, "--scale", "lab", *seeds)
+
+    def table(name):
+        return read_table(find_table(home / "data" / "results" / "lab" / name))
+
+    def claim(name, id):  # the lower end of its interval
+        return table(f"{name}.claims").set_index("id")["low"][id]
+
+    for said, (expression, least) in LAB[chapter].items():
+        assert eval(expression, {"table": table, "claim": claim}) > least, said
+    assert seconds < 120

@@ -293,6 +293,27 @@ def make_split(split: str, n: int = 2_000, seed: int = 0, **strengths: float) ->
     return make(n, seed, split=split, against=split == "challenge", **(clean | strengths))
 
 
+def make_obvious(split: str, n: int = 2_000, *, slips: float, **strengths: float) -> Corpus:
+    """A split of the planted corpus whose wrong labels even a small model finds; seed 0.
+
+    A label that `make` flips is followed by the artifacts, and three in four come of a rule, which models learn. Here
+    labels are flipped at random once the texts are written, so that the artifacts contradict them.
+
+    Parameters
+    ----------
+    slips
+        share of the pairs of train and validation whose label is so flipped; none of them is ambiguous
+    strengths
+        of the artifacts, as in `make`
+    """
+    corpus, rng = make_split(split, n, flips=0.0, **strengths), np.random.default_rng(0x511B)
+    table, number = corpus.table.copy(), round(slips * n) if split in ("train", "validation") else 0
+    chosen = rng.choice(np.flatnonzero(~table["ambiguous"]), number, replace=False)
+    table.loc[chosen, "label"] = (table.loc[chosen, "label"] + rng.integers(1, 3, size=number)) % len(LABELS)
+    table.loc[chosen, "flipped"] = True
+    return Corpus(table, "planted", split, source=f"{corpus.source}, made obvious")
+
+
 def check_truth(corpus: Corpus) -> None:
     """Raise `CorpusError` if other pairs were joined to a planted corpus, because their missing values would be
     cast."""

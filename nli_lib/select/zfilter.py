@@ -17,13 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from nli_lib.measure import check_labels, class_count
-from nli_lib.measure.features import (
-    Ranking,
-    ZStatistics,
-    binary,
-    z_from_counts,
-    z_statistics,
-)
+from nli_lib.measure.features import Ranking, ZStatistics, binary, z_from_counts, z_statistics
 from nli_lib.select.selection import KEPT, Selection
 
 # Pairs between two updates of the ranking, minimum and maximum. A batch of one pair locks the filter in half of all

@@ -21,7 +21,7 @@ from nli_lib.errors import StudyError, UserError
 from nli_lib.generate import perturb
 from nli_lib.learn import text
 from nli_lib.study import runner, standing
-from nli_lib.study.dial import is_own_file, read_scale
+from nli_lib.study.dial import SCALES, is_own_file, read_scale
 from nli_lib.study.runner import Request
 
 # ---------------------------------------------------------------- options
@@ -31,7 +31,7 @@ def option(kind: object, said: str, *names: str, **more: object) -> object:
     return Annotated[kind, typer.Option(*names, help=said, **more)]
 
 
-Scale = option(str, "the dial: smoke, small or full")
+Scale = option(str, f"the dial: {', '.join(SCALES)}")
 CorpusName = option(str | None, "a corpus by name, or a file; default: that of the scale", "--corpus")
 Seeds = option(int | None, "number of seeds, 1 to 20; default: that of the scale")
 DataDir = option(str | None, "folder with the official corpus files; default: NLI_DATA")
@@ -137,7 +137,8 @@ def examine(request: Request) -> bool:
 
     extra = "pip install -c constraints.txt -e '.[study"
     look("packages of the study", not absent, "installed", f"missing: {absent}", f"{extra}]'", needed=True)
-    for name in dict.fromkeys((dial.model, *dial.difficulty.encoders)):
+    encoders = (each.replace(text.ONE_LAYER, "minilm") for each in (dial.model, *dial.difficulty.encoders))
+    for name in dict.fromkeys(encoders):
         if name in text.OFFLINE_MODELS:
             package, fix = text.OFFLINE_MODELS[name][0], text.install_model(name)
             said = "ships in an installed package", f"package {package} is missing"

@@ -30,12 +30,13 @@ from pydantic_core import to_jsonable_python
 from nli_lib.errors import StudyError
 from nli_lib.store import RunSpec
 
-SCALES = ("smoke", "small", "full")
+SCALES = ("lab", "smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
 # names of types in messages; None allows any
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
 # keys that are null at some scale and not a number elsewhere
-NULL = dict.fromkeys(["arms", "sets", "subsets", "teacher"], "list") | {"development": "text"}
+NULL = dict.fromkeys(["arms", "chapters", "sets", "subsets", "teacher"], "list")
+NULL |= {"development": "text", "obvious": "mapping"}
 LIMITS = yaml.safe_load(Path(__file__).with_name("limits.yaml").read_text(encoding="utf-8"))
 
 
@@ -93,6 +94,12 @@ def read_scale(name: str, folder: Path = FOLDER) -> SimpleNamespace:
             raise StudyError(f"{path}: {error}") from None
         values = _merged(values or said, said, path)
     return _scale(values)
+
+
+def refuse_absent(notebook: str, scale: str) -> None:
+    """Raise `StudyError` for a notebook that a scale does not have."""
+    if (chapters := read_scale(scale).chapters) and notebook.partition("_")[0] not in chapters:
+        raise StudyError(f"scale {scale} has the chapters {', '.join(chapters)}: run {notebook} at smoke or small")
 
 
 def turned(scale: SimpleNamespace, knobs: Mapping[str, str], values: Mapping[str, object]) -> SimpleNamespace:
@@ -164,6 +171,8 @@ class Parameters(BaseModel):
         from nli_lib.corpora import reading, sources
 
         names = sources.names()
+        if corpus and corpus != "planted" and read_scale(others.data.get("SCALE", "full")).planted.obvious:
+            raise ValueError(f"this scale has planted text alone: read {corpus} at smoke or small")
         if corpus in (None, *names):
             return corpus
         if reading.kind(Path(corpus)):

@@ -43,8 +43,10 @@ from pydantic_core import to_jsonable_python
 from nli_lib import paths
 from nli_lib.corpora import sources, suites
 from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
+from nli_lib.corpora.planted import make_obvious
 from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Journal
+from nli_lib.learn.text import one_layer
 from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.stats import VERDICTS, Estimate
 from nli_lib.store import RunSpec, atomic, device, now
@@ -172,6 +174,7 @@ def show_interactive(figure: object) -> None:
 
 
 SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
+LAB_LABEL = "lab scale: for exploring planted text, not for findings"
 DRAW = "NLI_DRAW"  # set when pages are drawn from tables, for the book: nothing is measured or recorded
 SEEN = "_nli_names_at_begin"
 _SCALE_LIMIT = object()
@@ -196,7 +199,7 @@ def begin(notebook: str, namespace: dict, *, knobs: Mapping[str, str] = NOTHING)
     given = {name: value for name, value in dial.literals(namespace).items() if known is None or name in known}
     parameters = dial.check(given, knobs)
     namespace[SEEN] = frozenset(given)
-    return Study(notebook, parameters, knobs)
+    return (Lab if dial.read_scale(parameters["SCALE"]).planted.obvious else Study)(notebook, parameters, knobs)
 
 
 class Study:
@@ -572,3 +575,27 @@ class Study:
             record |= {"seconds": seconds, "device": device(), "seeds": list(self.seeds if used else ())}
             standing.write(record)
         print(standing.recorded(standing.read(self.notebook, self.results_name)))
+
+
+class Lab(Study):
+    """A notebook's part at a scale of planted text alone, in which what is planted is easy to find."""
+
+    def __init__(self, notebook: str, params: dict, knobs: Mapping[str, str] = NOTHING):
+        dial.refuse_absent(notebook, params["SCALE"])
+        super().__init__(notebook, params, knobs)
+        print(LAB_LABEL)
+        one_layer()
+        sources.OBSERVERS.clear()  # none of what is loaded is used as it is
+
+    def corpus(self, split: str | None = None, **more: object) -> Corpus:
+        return self._obvious(super().corpus(split, **more))
+
+    def load_each(self, sets: Mapping[str, tuple[str, str]] | str, limit: int | None = None) -> dict[str, Corpus]:
+        return {title: self._obvious(each) for title, each in super().load_each(sets, limit).items()}
+
+    def _obvious(self, corpus: Corpus) -> Corpus:
+        if corpus.name != "planted":
+            raise StudyError(f"this scale has planted text alone: read {corpus.name} at smoke or small")
+        made = make_obvious(corpus.split, len(corpus), **self.dial.planted.obvious)
+        self.log_corpus(made)
+        return made

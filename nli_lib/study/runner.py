@@ -202,10 +202,10 @@ def order() -> dict[str, list[str]]:
     return waits
 
 
-def choose(wanted: Iterable[str]) -> list[str]:
-    """The notebooks given by names, number prefixes ("10") or paths; all of them by default."""
+def choose(wanted: Iterable[str], scale: str) -> list[str]:
+    """The notebooks given by names, number prefixes ("10") or paths; all of the scale by default."""
     known, chosen = list(order()), []
-    for word in wanted:
+    for word in list(wanted) or dial.read_scale(scale).chapters or ():
         stem = Path(word).stem
         found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
         if not found:
@@ -246,13 +246,13 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
             has = ", ".join(own) or "only the usual ones"
             raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
+    dial.refuse_absent(notebook, request.scale)
     given = {**declared, **asked, **request.others}
     if request.others:
         knobs = knobs_of(notebook)
         check({name: given[name] for name in own}, knobs)
-        dial.turned(
-            dial.read_scale(request.scale), knobs, {name: given[name] for name in knobs if given[name] is not None}
-        )
+        turned = {name: given[name] for name in knobs if given[name] is not None}
+        dial.turned(dial.read_scale(request.scale), knobs, turned)
     return given
 
 
@@ -423,7 +423,7 @@ def run(names: Iterable[str], request: Request, jobs: int = 1) -> list[Outcome]:
     A notebook waits for those it reads from (order.yaml) that are among `names`, however they end. Returns the end of
     each; the caller decides what a failure means. Raises before anything starts if a parameter is wrong.
     """
-    chosen = choose(names)
+    chosen = choose(names, request.scale)
     for name in chosen:
         resolve(name, request)
     return asyncio.run(_run_all(chosen, request, jobs))
@@ -468,7 +468,7 @@ def make_parts(names: Iterable[str], request: Request, only: str = "train") -> b
     from nli_lib.study import parts  # which needs pandas
 
     os.environ[parts.ONLY], complete = only, True
-    for name in choose(names):
+    for name in choose(names, request.scale):
         cells, namespace = standing.cells(paths.NOTEBOOKS / f"{name}.ipynb"), resolve(name, request)
         last = max((at for at, cell in enumerate(cells) if "parts" in cell["tags"]), default=-1)
         try:

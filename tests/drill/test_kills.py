@@ -39,8 +39,7 @@ TIMES = {  # how often between two steps, and at any moment
 
 @pytest.mark.drill
 @pytest.mark.parametrize(
-    ("job", "chains", "at_seams"),
-    [(job, n, not at) for job, both in TIMES.items() for at, n in enumerate(both) if n],
+    ("job", "chains", "at_seams"), [(job, n, not at) for job, both in TIMES.items() for at, n in enumerate(both) if n]
 )
 def test_killed_it_continues(whole, folder, job, chains, at_seams):
     row = table.row(f"killed {'between two steps' if at_seams else 'at any moment'}: {job}")

@@ -23,13 +23,8 @@ from nli_lib.generate.llm import Budget, LanguageModelError, Request, Sampling, 
 SECRET = "sk-very-secret-0123456789"
 WORDS = {  # what the server does with a prompt that begins so; it answers all others
     **{"busy": "429 with a second", "two": "two choices", "broken": "500 once", "empty": "empty text"},
-    **{
-        "late": "late once",
-        "long": "200 kB",
-        "cut": "cut once",
-        "control": "control characters",
-        "page": "echo as page",
-    },
+    **{"late": "late once", "long": "200 kB", "cut": "cut once"},
+    **{"control": "control characters", "page": "echo as page"},
     **{"uncounted": "usage missing", "half": "truncated JSON", "other": "another model"},
     **{"pair": "400 with half a pair", "ruined": "error page", "forbidden": "401"},
 }

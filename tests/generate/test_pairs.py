@@ -2,10 +2,12 @@
 
 import string
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from cells import functions
 from hypothesis import given, strategies as st
 from tiny_words import corpus_from
@@ -214,22 +216,7 @@ def test_equal_to_the_slow_twin_and_independent_of_the_order(sides):
     assert (found.keep == (found.reason == KEPT)).all()
 
 
-CLEANED = {
-    "  A dog.  ": "A dog.",
-    '"A dog."': "A dog.",
-    '"A" dog "B"': '"A" dog "B"',  # four quotes
-    "(A dog.)": "A dog.",
-    "(A) (dog)": "(A) (dog)",
-    '"A dog.': "A dog.",
-    "A dog.'": "A dog.",
-    "A dog's.": "A dog's.",  # neither first nor last
-    ")A dog.": "A dog.",
-    '"': "",
-    "": "",
-    'A "dog"': 'A "dog"',
-    '"(A)"': "A",
-    '("A")': '"A"',  # the quotes are looked at first
-}
+CLEANED = yaml.safe_load(Path(__file__).with_name("cleaned.yaml").read_text(encoding="utf-8"))
 
 
 def test_cleaning_by_hand():

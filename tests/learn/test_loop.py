@@ -3,11 +3,13 @@
 Alone: pytest tests/learn/test_loop.py"""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers
+import yaml
 from safetensors.torch import load_file
 from tiny_encoder import go_through, write_encoder
 from tiny_words import ENTRIES, make_corpus
@@ -246,22 +248,7 @@ def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, monkey
 # ---------------------------------------------------------------- encoders of other families than BERT
 
 
-WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-CALM = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # so that two loops see the same numbers
-FAMILIES = {
-    "Roberta": {**WIDE, **CALM, "max_position_embeddings": 66, "type_vocab_size": 1},
-    "Electra": {**WIDE, **CALM, "max_position_embeddings": 64, "embedding_size": 16},
-    "DebertaV2": {
-        **WIDE, **CALM, "max_position_embeddings": 64, "type_vocab_size": 0, "relative_attention": True,
-        "position_buckets": 8, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm", "share_att_key": True,
-        "position_biased_input": False, "pooler_hidden_size": 32, "pooler_dropout": 0.0,
-    },
-    "DistilBert": {
-        "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": 64,
-        "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0,
-    },
-    "Llama": {**WIDE, "max_position_embeddings": 64},
-}  # fmt: skip
+FAMILIES = yaml.safe_load(Path(__file__).with_name("families.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def test_wrong_values_are_one_message_and_code_2(home):
     write_notebook(home / "notebooks", "1_fine")
     words = [sys.executable, "-m", "nli_lib", "run", "--scale", "smal"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    said = "SCALE: Input should be 'smoke', 'small' or 'full', got \"smal\"; did you mean \"small\"?"
+    said = "SCALE: Input should be 'lab', 'smoke', 'small' or 'full', got \"smal\"; did you mean \"small\"?"
     assert (done.returncode, done.stderr.strip()) == (2, said)
 
 

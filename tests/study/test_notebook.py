@@ -18,6 +18,7 @@ from nli_lib.corpora.suites import load_each
 from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Answer, Journal
 from nli_lib.generate.pairs import WANLI, digest_prompt
+from nli_lib.learn.text import resolve_model
 from nli_lib.stats import Estimate
 from nli_lib.store import StoreError
 from nli_lib.study import begin, dial, runner, standing
@@ -51,7 +52,8 @@ def mine(home):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"SCALE": "smal"}, """SCALE: Input should be 'smoke', 'small' or 'full', got "smal"; did you mean "small"?"""),
+        ({"SCALE": "smal"}, """Input should be 'lab', 'smoke', 'small' or 'full', got "smal"; did you mean "small"?"""),
+        ({"SCALE": "lab", "CORPUS": "snli"}, "CORPUS: this scale has planted text alone: read snli at smoke or small"),
         *(({"SEEDS": each}, f"SEEDS: Input should be a valid integer, got {said}")
           for each, said in (("two", '"two"'), ("3", '"3"'), (True, "True"), (2.0, "2.0"))),
         ({"SEEDS": 0}, "SEEDS: Input should be greater than or equal to 1, got 0"),
@@ -148,6 +150,19 @@ def test_scale_decides_corpus_splits_and_seeds(home):
     assert (spec.corpus, spec.split, spec.limit) == ("mnli", "test", 7)
     assert started().seeds_of(1) == (0,) and started().seeds_of(None) == started().seeds == (0, 1)
     assert started(SEEDS=4).seeds_of(1) == started(SEEDS=4).seeds_of(None) == (0, 1, 2, 3)
+
+
+def test_scale_lab_plants_plainly_and_has_few_chapters_a_quick_encoder_and_planted_text_alone(home):
+    study = started("10_try", SCALE="lab")
+    train, test = study.corpus(limit=300).table, study.load_each({"a test": ("planted", "test")}, 60)["a test"].table
+    assert train["flipped"].sum() == 30 and (train["flipped"] == (train["label"] != train["true_label"])).all()
+    contradicted = train[train["flipped"] & train["planted"].str.contains("giveaway")]
+    assert len(contradicted) and not (train["flipped"] & train["ambiguous"]).any() and not test["flipped"].any()
+    assert {entry["source"][-12:] for entry in study._record["corpora"].values()} == {"made obvious"}
+    config = json.loads(Path(resolve_model(study.spec("wanli").model), "config.json").read_bytes())
+    assert config["num_hidden_layers"] == 1 and config["hidden_size"] == 384
+    with pytest.raises(StudyError, match="scale lab has the chapters 00, .*: run 12_try at smoke or small"):
+        started("12_try", SCALE="lab")
 
 
 def test_the_corpora_of_a_chapter_are_the_dials_or_the_one_that_was_asked_for(mine):

@@ -179,7 +179,7 @@ def test_plain_papermill_is_as_strict(home):
     words = [sys.executable, "-m", "papermill", str(path), str(home / "executed.ipynb"), "--no-progress-bar", "-p"]
     wrong = ["SCALE", "smal", "-p", "SEEDS", "two", "-p", "SEDS", "2"]
     failed = subprocess.run([*words, *wrong], capture_output=True, text=True)
-    told = ["SCALE: Input should be 'smoke', 'small' or 'full', got \"smal\""]
+    told = ["SCALE: Input should be 'lab', 'smoke', 'small' or 'full', got \"smal\""]
     told += ['SEEDS: Input should be a valid integer, got "two"', 'SEDS: no such parameter; did you mean "SEEDS"?']
     assert failed.returncode and [each for each in told if each not in failed.stderr] == []
     assert subprocess.run([*words, "SCALE", "smoke"], capture_output=True).returncode == 0

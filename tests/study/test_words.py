@@ -61,7 +61,7 @@ def test_the_lessons_stand_where_the_verdicts_put_them(said):
     assert low["lessons do"] != high["lessons do"] and low["lessons doubt"] != high["lessons doubt"]
     assert "63_claims.html#" in high["lessons do"]
     nothing = book.words(paths.RESULTS / "nowhere", "a study without a ledger")
-    assert nothing["lessons do"].startswith("Nothing yet") and "not recorded at this scale" in nothing["lessons open"]
+    assert nothing["lessons do"].startswith("Nothing") and "not recorded at this scale" in nothing["lessons open"]
 
 
 def test_a_verdict_from_a_stale_record_says_so(said, monkeypatch):
