@@ -273,3 +273,11 @@ def test_how_many_are_wrong_is_that_of_the_slow_twin(seed, decisions):
         ends = count[by_size][np.searchsorted(weight[by_size].cumsum() / weight.sum(), [0.025, 0.975])]
         assert value == pytest.approx(np.average(count, weights=weight), abs=0.03 * len(group))
         assert value == pytest.approx(p[group].sum()) and [low, high] == pytest.approx(ends, abs=0.05 * len(group))
+
+
+def test_a_simulated_review_reads_the_learnt_order_and_knows_what_it_states():
+    gap, kind, wrong = planted()
+    rows, seen = functions("37_how_right_is_the_list").sitting(gap, kind, wrong)
+    assert seen.tolist() == review_in_turn(gap, kind, wrong, upto=100).tolist()
+    true = {(n, of): number for n, of, *_, number in rows}
+    assert true[20, "next 50"] >= wrong[seen[20:40]].sum() and true[50, "first 100"] >= wrong[seen[:60]].sum()
