@@ -224,6 +224,21 @@ def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
     assert call("check").exit_code == 0
 
 
+def test_the_cost_of_a_scale_follows_from_its_dial_or_its_records(home):
+    planned, words = cli.plan("full"), "10 x 0.36 h: bert-base, 549,367 pairs (SNLI, 28 word pieces), 5 epochs"
+    assert planned["22_generator"][0] + planned["23_debiased_generator"][0] == 5 * 59  # five, by the paper's footnote
+    hours = 10 * (549_367 * 5 / 32) * (8 * 8.5e7 * 32 * 28 / 4e13) / 3600
+    assert planned["02_baselines"] == (pytest.approx(hours), words)
+    assert planned["30_model_zero"][0] == pytest.approx(5 * (549_367 * 3 / 32) * 0.012 / 3600)  # a step's least
+    assert set(planned) <= {path.stem for path in (cli.COSTS.parents[2] / "notebooks").glob("*.ipynb")}
+    write_notebook(home / "notebooks", "02_baselines")
+    assert f"02_baselines                     3.6 h  {words}" in call("check", "--scale", "full").output
+    record = standing.record_path("02_baselines", "full")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text('{"state": "finished", "seconds": 7200, "device": "a GPU"}')
+    assert "02_baselines                     2.0 h  recorded on a GPU" in call("check", "--scale", "full").output
+
+
 def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
