@@ -45,19 +45,8 @@ LEDGER = functions("63_claims", study=SimpleNamespace(), judged=None, pd=pd)
 
 
 def ledger(**columns):
-    row = {
-        "low": 0.1,
-        "high": 0.3,
-        "seeds": 3,
-        "over": "trainings",
-        "region_low": 0.0,
-        "region_high": np.inf,
-        "p": 1,
-        "q": 1,
-        "freedom": np.nan,
-        "parts": 1,
-    }
-    return pd.DataFrame([row | columns])
+    row = {"low": 0.1, "high": 0.3, "seeds": 3, "over": "trainings", "region_low": 0.0, "region_high": np.inf}
+    return pd.DataFrame([row | {"p": 1, "q": 1, "freedom": np.nan, "parts": 1} | columns])
 
 
 def share(rates, *place):

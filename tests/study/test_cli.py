@@ -153,14 +153,10 @@ def test_labels_and_encoding_of_a_file_reach_the_chapters(nothing_runs, tmp_path
     assert asked["ENCODING"] == "cp1252" and given in nothing_runs[0][1].command("10_data_map")
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
-        ("--labels", "0=neutral,0=neutral", "appears twice"),
-        ("--columns", "context", "--columns context: write NAME=VALUE"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value", "said"), [
+    ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
+    ("--labels", "0=neutral,0=neutral", "appears twice"),
+    ("--columns", "context", "--columns context: write NAME=VALUE")])  # fmt: skip
 def test_what_does_not_say_how_a_file_is_read_is_refused(nothing_runs, tmp_path, option, value, said):
     own_file(tmp_path)
     assert said in str(call("suspects", "mine.csv", option, value).exception)
@@ -201,10 +197,9 @@ def test_status_tells_each_state(home):
     assert all(re.search(each, line) for each, line in zip(said, lines, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [("[1]", "not a mapping"), ('{"state": "finished", "seconds": "abc"}', ""), ("{half", "Expecting property name")],
-)
+@pytest.mark.parametrize(("wrong", "why"), [
+    ("[1]", "not a mapping"), ('{"state": "finished", "seconds": "abc"}', ""),
+    ("{half", "Expecting property name")])  # fmt: skip
 def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong, why):
     for name in ("1_wrong", "2_new"):
         write_notebook(home / "notebooks", name)
