@@ -2,7 +2,8 @@
 
 Scores of the same pairs: `rank_correlations` of each two, and predictions by regressions on them, `out_of_fold`. Two
 annotators: `kappa`. Labels that models contradict: the share that people call wrong (`error_shares`), how well a score
-finds these (`average_precision`, `precision_at`), and the same with intervals over trainings and premises::
+finds these (`average_precision`, `precision_at`), also without the help of labels that are wrong more often than others
+(`precision_within`), and the same with intervals over trainings and premises::
 
     found = Mismatches.of(logits, labels, wrong=labels != majority, premises=corpus.premise)
     share_of(found.wrong, found.chosen & (found.gap > 2), found.premises)  # Estimate, or None
@@ -200,6 +201,33 @@ def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) 
     found = (weights * wrong)[:, order].cumsum(axis=1, dtype=float)[:, last]
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
     return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
+
+
+def precision_within(
+    scores: ArrayLike, wrong: ArrayLike, label: ArrayLike, weights: ArrayLike
+) -> tuple[float, NDArray[np.float64]]:
+    """Average precision within a label, and the same under R weightings (R,): the mean over the labels, each alone, of
+    which one is wrong.
+
+    Labels differ in their share of wrong ones, so an order that knows only the label is already better than a random
+    one over all labels; within a label it is not.
+
+    scores (N,), high = suspect; wrong (N,) bool, at least one True; label (N,); weights (R, N).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.agreement import precision_within
+    >>> wrong, label = np.array([True, False, True, False]), np.array([0, 0, 1, 1])
+    >>> precision_within([1, 2, 4, 3], wrong, label, np.ones((1, 4)))
+    (0.75, array([0.75]))
+    """
+    scores, wrong, label = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(label)
+    parts = [part for each in np.unique(label) if wrong[part := label == each].any()]
+    with np.errstate(invalid="ignore"):  # a weighting without an error of a label
+        draws = [weighted_precision(scores[part], wrong[part], weights[:, part]) for part in parts]
+    value = np.mean([average_precision(scores[part], wrong[part]) for part in parts])
+    return float(value), np.nanmean(draws, axis=0)
 
 
 def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:

@@ -142,7 +142,7 @@ PLACES = {"inside": "held", "outside": "not held", "across the border of": "inco
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
     *("confirm", "region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
-    *("p", "q", "corrected", "detectable"),
+    *("p", "q", "corrected", "detectable", "freedom", "parts"),
 ]
 PLANTED, OWN = "planted", "own file"  # corpora that are not evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
@@ -326,7 +326,7 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
         word, reason, record = judge(claim, parts, scale)
         # an interval that crosses the border decides nothing, whatever an approximate p-value says
         p = max(p_value(claim, record), 0.05 * (word == VERDICTS[2]))
-        judged = {"verdict": word, "reason": reason, "p": p, "detectable": detectable(record)}
+        judged = {"verdict": word, "reason": reason, "p": p, "detectable": detectable(record), "parts": len(parts)}
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
     table = pd.DataFrame(rows, columns=LEDGER)

@@ -28,6 +28,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from nli_lib.agreement import average_precision, precision_within
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import SIDES, Corpus, CorpusError, canonical
 from nli_lib.errors import StudyError
@@ -36,6 +37,7 @@ from nli_lib.measure import consensus
 from nli_lib.measure.consensus import EVERY, next_suspects, wrong_among
 from nli_lib.measure.giveaways import PAIR_PASSES, PAIR_PENALTY, out_of_fold, pair_ngrams
 from nli_lib.select.selection import folds as draw_folds
+from nli_lib.stats import percentile_interval, resample_counts
 from nli_lib.store import now, reading, write_json
 from nli_lib.study.dial import as_options, read_scale
 from nli_lib.study.runner import Request
@@ -251,6 +253,29 @@ def how_right(gap: ArrayLike, kind: ArrayLike, decided: ArrayLike, waiting: Arra
     return probability, f"{start}: {'; '.join(said)}."
 
 
+def beside_label(table: pd.DataFrame, decided: ArrayLike) -> str:
+    """A sentence about the order of the gap among the decided labels, overall and within a label, and about the label
+    alone, its control; "" with fewer than `EVERY` decisions or without a wrong label and a right one.
+
+    table: a list; decided (N,): 1 wrong, 0 right, NaN undecided. The interval is over premises (1,000 resamples).
+    """
+    known = np.isfinite(decided := np.asarray(decided, dtype=float))
+    wrong, part = decided[known] == 1, table[known]
+    if len(part) < EVERY or wrong.all() or not wrong.any():
+        return ""
+    draws = resample_counts(len(part), groups=part["premise"], resamples=1000)
+    weights = np.stack([each for each in draws if each[wrong].any()])
+    rates = pd.Series(wrong).groupby(part["gold"].to_numpy()).transform("mean")
+    found = precision_within(part["gap"], wrong, part["gold"], weights)
+    value, low, high, *_ = percentile_interval(*found, n=len(part))
+    chance, _ = precision_within(np.zeros(len(part)), wrong, part["gold"], weights)
+    return (
+        f"Among the {len(part)} decided labels, the order by gap has an average precision of "
+        f"{average_precision(part['gap'], wrong):.2f} (label alone: {average_precision(rates, wrong):.2f}), "
+        f"within a label {value:.2f} [{low:.2f}, {high:.2f}] (chance: {chance:.2f})."
+    )
+
+
 def read_list(folder: Path) -> pd.DataFrame:
     """Read the list of a folder, suspects.jsonl, from `evaluate.review_list` and perhaps `reorder`."""
     with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
@@ -436,11 +461,13 @@ def finish(
     write_list(folder, table)
     classes = arrays(folder)["classes"].tolist()
     found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label may be right."
-    said = [how, task.words, found, PRIOR_SAID] if task.learnt else [how, found, PRIOR_SAID]
+    control = beside_label(table, answers)
+    said = [how, *[task.words] * task.learnt, found, PRIOR_SAID, *[control] * bool(control)]
     warning = "" if task.learnt else f"{BETTER[False].capitalize()}. {task.words}"
     told = {"title": f"Suspect labels of {title}", "said": said, "warning": warning, "command": command}
     shown = table if decided else table.drop(columns=list(GIVEN), errors="ignore")
     page = write_page(folder / PAGE, worklist(shown, classes=classes, **told))
+    right = f"{right} {control}".strip()
     kept = {"how": how, "right": right, "models": BETTER[task.learnt], "majority": task.majority}
     kept |= {"accuracy": task.accuracy._asdict(), "suspects": len(table)}
     write_json(folder / RECORD, {**recorded(folder), **kept})

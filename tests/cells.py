@@ -120,7 +120,7 @@ def answered(name: str, folder: Path, monkeypatch, changes=(), scale="small") ->
         rows = table.query(change["where"]).index if "where" in change else table.index
         assert len(rows), f"{stem}: no row is {change['where']}"
         for column, value in change["set"].items():
-            table[column] = table[column].astype(object)
+            table[column] = table[column].astype(object) if column in table else None
             table.loc[rows, column] = value
         path.unlink()  # it is the recorded one
         write_csv(path.with_suffix(".csv"), table.infer_objects())

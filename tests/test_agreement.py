@@ -133,6 +133,7 @@ def test_within_a_label_an_order_gains_nothing_by_knowing_the_labels():
     weights = np.ones((3, 20))
     by_label, draws = WITHIN(1.0 - label, wrong, label, weights)
     assert by_label == pytest.approx((0.6 + 0.2) / 2) and draws == pytest.approx([by_label] * 3)
+    assert agreement.precision_within(1 - label, wrong, label, weights)[0] == by_label
     whole, _ = WITHIN(1.0 - label, wrong, 0 * label, weights)
     assert whole == pytest.approx(average_precision(1.0 - label, wrong)) and whole > by_label
 

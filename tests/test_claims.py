@@ -109,6 +109,10 @@ def test_every_table_and_figure_of_the_papers_has_a_chapter_or_a_reason():
     for chapter, source in sources.items():
         for paper, table in re.findall(r'paper_table\(\\"(\w+)\\", \\"(Table \d+)', source):
             assert chapter in listed[paper][table]["chapters"], f"{chapter} shows {table} of {paper}"
+    read = " ".join([*sources.values(), *(key for claim in read_claims() for key in claim.paper_keys)])
+    for each in claims.read_entries(claims.PAPERS, claims.Table):  # nothing is copied in vain
+        shown = f'paper_table(\\"{each.paper}\\", \\"{each.where}'
+        assert shown in read or claims._key(each, "", "value") in read, f"nobody reads {each.where} of {each.paper}"
 
 
 def test_every_cited_work_has_an_entry():

@@ -144,8 +144,9 @@ JUDGED = {
 GRADED, YES = BASE**2 / 2 + NEW + RANDOM.normal(size=N) * 0.5, (BASE + NEW + RANDOM.normal(size=N) > 1).astype(float)
 
 
-def follows(scores, truth, premises=THREES, resamples=20):
-    return CELLS.follows(scores, truth, premises, resamples).set_index("score")
+def follows(scores, truth, premises=THREES, resamples=20, labels=None, among="all labels"):
+    labels = np.zeros(len(truth)) if labels is None else labels
+    return CELLS.follows(scores, truth, premises, resamples, labels).query("among == @among").set_index("score")
 
 
 def adds(scores, truth, labels=None):
@@ -204,6 +205,24 @@ def test_the_label_is_a_control():
     found = adds(JUDGED, truth, labels)
     assert found.loc[CELLS.LABEL, "low"] > 0.5 and abs(found.loc["new", "value"]) < 0.02
     assert CELLS.LABEL not in adds(JUDGED, truth).index
+    # a score that knows the label and nothing else gains over confidence, and nothing beyond the label
+    knows = {CONFIDENCE: JUDGED[CONFIDENCE], "knows": noisy(np.array([0.0, 1.0, 0.2])[labels], 0.1, 7)}
+    found = adds(knows, truth, labels).loc["knows"]
+    assert found["low"] > 0.4 and abs(found["beyond"]) < 0.02 and found["beyond low"] < 0 < found["beyond high"]
+    both = adds(JUDGED, truth + NEW, labels).loc["new"]
+    assert both["beyond low"] > 0.3 and both["beyond high"] < 0.95
+    whole, within = (follows(knows, truth, labels=labels, among=among) for among in ("all labels", "within a label"))
+    assert whole.loc[CELLS.LABEL, "value"] > whole.loc["knows", "value"] > 0.6 > 0.1 > within.loc["knows", "value"]
+    assert CELLS.LABEL not in within.index and CELLS.LABEL not in follows(knows, truth).index
+
+
+@pytest.mark.parametrize("truth", [GRADED, YES], ids=["graded", "yes or no"])
+def test_within_a_label_is_the_mean_of_each_alone(truth):
+    labels, new = np.arange(N) % 3, JUDGED["new"]
+    found = follows(JUDGED, truth, labels=labels, among="within a label").loc["new"]
+    alone = [CELLS.ordering(new[:, labels == each], truth[labels == each]) for each in range(3)]
+    assert found["value"] == pytest.approx(np.mean([each(np.arange(N // 3)) for each in alone]))
+    assert found["low"] < found["value"] < found["high"] and found["n"] == N // 3
 
 
 def test_out_of_fold_by_its_definition():

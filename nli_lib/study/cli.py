@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import inspect
 import io
+import math
 import os
 import shutil
 import sys
@@ -166,6 +167,48 @@ def examine(request: Request) -> bool:
     return not any(lacks)
 
 
+# ---------------------------------------------------------------- cost
+
+
+COSTS = Path(__file__).with_name("costs.yaml")  # its head describes the fields
+
+
+def plan(scale: str) -> dict[str, tuple[float, str]]:
+    """For each chapter that trains: hours of an A100, by the scale's dial and costs.yaml, and what they rest on."""
+    dial, known, planned = read_scale(scale), yaml.safe_load(COSTS.read_text(encoding="utf-8")), {}
+
+    def value(said: object) -> object:
+        """A number or an encoder's name, or that of the dial."""
+        if isinstance(said, str) and said not in known["weights"]:
+            said = functools.reduce(getattr, said.split("."), dial)
+        said = dial.seeds if said is None else said
+        return said if isinstance(said, str | float | int) else len(said)
+
+    for chapter, trainings in known["chapters"].items():
+        hours, rests = 0.0, []
+        for each in trainings:
+            count, one, why = math.prod(map(value, each["trainings"])), each.get("hours"), each.get("source")
+            if one is None:
+                pairs, tokens = known["corpora"][each["corpus"]]
+                pairs, epochs, encoder = map(value, (each.get("pairs", pairs), each["epochs"], each["encoder"]))
+                work = known["operations"] * known["weights"][encoder] * known["batch"] * tokens
+                one = pairs * epochs / known["batch"] * max(work / known["speed"], known["step"]) / 3600
+                why = f"{encoder}, {pairs:,} pairs ({each['corpus']}, {tokens} word pieces), {epochs} epochs"
+            hours, rests = hours + count * one, [*rests, f"{count:g} x {one:.2g} h: {why}"]
+        planned[chapter] = hours, "; ".join(rests)
+    return planned
+
+
+def spent(name: str, study: str) -> tuple[float, str] | None:
+    """Hours that a chapter's record and parts took, and on which devices; None if nothing is recorded."""
+    from nli_lib.study import parts  # needs pandas
+
+    record, made = standing.read(name, study), parts.timed(name, study)[0].drop_duplicates("file")
+    seconds = max(record.get("seconds") or 0, made["seconds"].sum())  # a run that makes its parts counts them
+    where = ", ".join(sorted({*made["device"], record.get("device", "")} - {""}))
+    return (seconds / 3600, f"recorded on {where}") if seconds else None
+
+
 # ---------------------------------------------------------------- commands
 
 
@@ -257,8 +300,15 @@ def confirm(before: Before, scale: Scale = "small") -> None:
 
 @app.command()
 def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir = None) -> None:
-    """Show what this machine needs for a scale, and the command to get it. Exit code 1 if anything is missing."""
-    if not examine(request_of(scale, corpus, data_dir=data_dir)):
+    """Show what this machine needs for a scale, the command to get it, and each chapter's hours: as recorded, or at
+    scale full on a GPU, by the plan. Exit code 1 if anything is missing."""
+    request = request_of(scale, corpus, data_dir=data_dir)
+    complete, planned = examine(request), plan(scale) if scale == "full" else {}
+    rest, said = ("no training", f"of an A100, by {COSTS.name}") if planned else ("not recorded", "")
+    costs = {name: spent(name, request.study) or planned.get(name, (0, rest)) for name in runner.order()}
+    for name, (hours, why) in (costs | {"together": (sum(hours for hours, _ in costs.values()), said)}).items():
+        print(f"{name:28} {hours:7.1f} h  {why}".rstrip())
+    if not complete:
         raise typer.Exit(1)
 
 

@@ -222,28 +222,37 @@ def declare(wanted: Mapping[str, Part], notebook: str, study: str) -> None:
     write_json(path, files)
 
 
-def progress(notebook: str, study: str) -> str:
-    """A text with the number of a chapter's existing parts and the cost of the others, by the seconds of parts of the
-    same kind, on this machine if it has made one; "" for a chapter without parts."""
+def timed(notebook: str, study: str) -> tuple[pd.DataFrame, list[str]]:
+    """A chapter's recorded parts (columns kind, here, device, seconds, file), and the kinds of the missing ones.
+
+    A kind is a name without numbers: trainings and settings that differ in numbers cost about the same. here: made on
+    this machine."""
     path = paths.RESULTS / study / f"{notebook}.parts" / WANTED
-    if not path.is_file():
-        return ""
-    with reading(path, "delete it, and run the chapter again"):
-        wanted = {name: path.parent / file for name, file in json.loads(path.read_text(encoding="utf-8")).items()}
-    rows, missing = [], []
+    rows, missing, wanted = [], [], {}
+    if path.is_file():
+        with reading(path, "delete it, and run the chapter again"):
+            wanted = {name: path.parent / file for name, file in json.loads(path.read_text(encoding="utf-8")).items()}
     for name, file in wanted.items():
-        kind = re.sub(r"\d[\d.]*", "", name)  # trainings and settings that differ in numbers cost about the same
+        kind = re.sub(r"\d[\d.]*", "", name)
         if not file.exists():
             missing.append(kind)
             continue
         with reading(file, CURE):
             about = json.loads(pq.read_schema(files_in(file)[0]).metadata[b"PANDAS_ATTRS"])
-            rows.append((kind, about["device"] == device(), about["device"], about["seconds"]))
-    said = f"{len(wanted) - len(missing)} of {len(wanted)} parts are there"
+            rows.append((kind, about["device"] == device(), about["device"], about["seconds"], file))
+    return pd.DataFrame(rows, columns=["kind", "here", "device", "seconds", "file"]), missing
+
+
+def progress(notebook: str, study: str) -> str:
+    """A text with the number of a chapter's existing parts and the cost of the others, by the seconds of parts of the
+    same kind, on this machine if it has made one; "" for a chapter without parts."""
+    kinds, missing = timed(notebook, study)
+    said = f"{len(kinds)} of {len(kinds) + len(missing)} parts are there"
     if not missing:
-        return said
-    kinds = pd.DataFrame(rows, columns=["kind", "here", "device", "seconds"]).dropna()
-    kinds = kinds.groupby(["kind", "here", "device"], sort=False)["seconds"].agg(["size", "mean"]).reset_index()
+        return said if len(kinds) else ""
+    kinds = (
+        kinds.dropna().groupby(["kind", "here", "device"], sort=False)["seconds"].agg(["size", "mean"]).reset_index()
+    )
     kinds = kinds.sort_values(["here", "size"], kind="stable").drop_duplicates("kind", keep="last").set_index("kind")
     known = kinds.loc[[kind for kind in missing if kind in kinds.index]]
     if known.empty:

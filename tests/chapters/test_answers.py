@@ -57,18 +57,10 @@ def test_the_readme_says_what_the_chapters_say(tmp_path, monkeypatch):
     assert wanted in readme, f"README.md needs these lines:\n{wanted}"
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "margin", "said"),
-    [
-        (0.3, 0.2, 0.4, 0.2, "Yes"),
-        (0.15, 0.1, 0.2, 0.2, "Barely"),
-        (0.05, -0.05, 0.15, 0.2, "No"),
-        (0.1, -0.1, 0.3, 0.2, "Open"),
-        (-0.3, -0.4, -0.2, 0.0, "No"),
-        (0.1, -0.1, 0.3, 0.0, "Open"),
-        (0.1, float("nan"), float("nan"), 0.0, "Open"),
-    ],
-)
+@pytest.mark.parametrize(("value", "low", "high", "margin", "said"), [
+    (0.3, 0.2, 0.4, 0.2, "Yes"), (0.15, 0.1, 0.2, 0.2, "Barely"), (0.05, -0.05, 0.15, 0.2, "No"),
+    (0.1, -0.1, 0.3, 0.2, "Open"), (-0.3, -0.4, -0.2, 0.0, "No"), (0.1, -0.1, 0.3, 0.0, "Open"),
+    (0.1, float("nan"), float("nan"), 0.0, "Open")])  # fmt: skip
 def test_an_interval_gives_a_verdict(value, low, high, margin, said):
     assert stats.verdict(Estimate(value, low, high, 100), margin=margin) == said
 

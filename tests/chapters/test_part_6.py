@@ -45,17 +45,8 @@ LEDGER = functions("63_claims", study=SimpleNamespace(), judged=None, pd=pd)
 
 
 def ledger(**columns):
-    row = {
-        "low": 0.1,
-        "high": 0.3,
-        "seeds": 3,
-        "over": "trainings",
-        "region_low": 0.0,
-        "region_high": np.inf,
-        "p": 1,
-        "q": 1,
-    }
-    return pd.DataFrame([row | columns])
+    row = {"low": 0.1, "high": 0.3, "seeds": 3, "over": "trainings", "region_low": 0.0, "region_high": np.inf}
+    return pd.DataFrame([row | {"p": 1, "q": 1, "freedom": np.nan, "parts": 1} | columns])
 
 
 def share(rates, *place):
@@ -68,14 +59,14 @@ def ends(region):
 
 def test_a_spread_gives_back_the_interval_it_was_read_from():
     t = stats.t.ppf(0.975, 2)
-    assert LEDGER.spread(-1.96, 1.96, 1, "pairs") == pytest.approx((1, 0), abs=1e-4)
-    assert LEDGER.spread(-1, 1, 3, "trainings") == pytest.approx((0, np.sqrt(3) / t))
-    pairs, trainings = LEDGER.spread(-1, 1, 3, "premises and trainings")
+    assert LEDGER.spread(-1.96, 1.96, 1, "pairs", 0) == pytest.approx((1, 0), abs=1e-4)
+    assert LEDGER.spread(-1, 1, 3, "trainings", 2) == pytest.approx((0, np.sqrt(3) / t))
+    pairs, trainings = LEDGER.spread(-1, 1, 3, "premises and trainings", 2)
     assert np.hypot(1.959964 * pairs, t * trainings / np.sqrt(3)) == pytest.approx(1, abs=1e-6)
 
 
 def test_the_interval_is_the_one_that_the_chapters_record():
-    value, low, high = LEDGER.simulated(1.0, 0.5, 0.2, 3, 4, seed=7)
+    value, low, high = LEDGER.simulated(1.0, 0.5, 0.2, 3, 2, 4, seed=7)
     generator = np.random.default_rng(7)
     drawn = 1 + 0.5 * generator.standard_normal((4, 1)) + 0.2 * generator.standard_normal((4, 3))
     for row, found in zip(drawn, zip(value, low, high, strict=True), strict=True):
@@ -104,6 +95,12 @@ def test_at_the_border_a_false_claim_is_held_in_one_of_forty_studies_at_most():
     rates = LEDGER.error_rates(ledger(), (-1e-9, 1e-9), studies=4_000)
     assert share(rates, LEDGER.RULES[0], -1e-9, "held") == pytest.approx(0.025, abs=0.008)
     assert share(rates, LEDGER.RULES[0], 1e-9, "not held") == pytest.approx(0.025, abs=0.008)
+    pooled = LEDGER.error_rates(ledger(freedom=8.2), (-1e-9, 1.0), studies=4_000)
+    assert share(pooled, LEDGER.RULES[0], -1e-9, "held") == pytest.approx(0.025, abs=0.008)
+    # any of three parts loses a true claim, a false one has to hold in all
+    parts = LEDGER.error_rates(ledger(parts=3), (-1e-9, 1e-9), studies=4_000)
+    assert share(parts, LEDGER.RULES[0], 1e-9, "not held") == pytest.approx(1 - 0.975**3, abs=0.012)
+    assert share(parts, LEDGER.RULES[0], -1e-9, "held") < 0.001
     table = ledger().assign(p=0.01, q=0.05)  # the least that the correction asks for here
     rates = LEDGER.error_rates(table, (-1e-9,), studies=4_000)
     assert share(rates, LEDGER.RULES[1], -1e-9, "held") == pytest.approx(0.005, abs=0.004)

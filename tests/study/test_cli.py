@@ -153,14 +153,10 @@ def test_labels_and_encoding_of_a_file_reach_the_chapters(nothing_runs, tmp_path
     assert asked["ENCODING"] == "cp1252" and given in nothing_runs[0][1].command("10_data_map")
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
-        ("--labels", "0=neutral,0=neutral", "appears twice"),
-        ("--columns", "context", "--columns context: write NAME=VALUE"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value", "said"), [
+    ("--labels", "0", "write NAME=VALUE"), ("--labels", "0=yes", "'yes' is no label"),
+    ("--labels", "0=neutral,0=neutral", "appears twice"),
+    ("--columns", "context", "--columns context: write NAME=VALUE")])  # fmt: skip
 def test_what_does_not_say_how_a_file_is_read_is_refused(nothing_runs, tmp_path, option, value, said):
     own_file(tmp_path)
     assert said in str(call("suspects", "mine.csv", option, value).exception)
@@ -201,10 +197,9 @@ def test_status_tells_each_state(home):
     assert all(re.search(each, line) for each, line in zip(said, lines, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [("[1]", "not a mapping"), ('{"state": "finished", "seconds": "abc"}', ""), ("{half", "Expecting property name")],
-)
+@pytest.mark.parametrize(("wrong", "why"), [
+    ("[1]", "not a mapping"), ('{"state": "finished", "seconds": "abc"}', ""),
+    ("{half", "Expecting property name")])  # fmt: skip
 def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong, why):
     for name in ("1_wrong", "2_new"):
         write_notebook(home / "notebooks", name)
@@ -222,6 +217,21 @@ def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
     assert done.exit_code == 1 and [each for each in said if each not in done.output] == []
     monkeypatch.setattr(cli, "installed", lambda package: True)
     assert call("check").exit_code == 0
+
+
+def test_the_cost_of_a_scale_follows_from_its_dial_or_its_records(home):
+    planned, words = cli.plan("full"), "10 x 0.36 h: bert-base, 549,367 pairs (SNLI, 28 word pieces), 5 epochs"
+    assert planned["22_generator"][0] + planned["23_debiased_generator"][0] == 5 * 59  # five, by the paper's footnote
+    hours = 10 * (549_367 * 5 / 32) * (8 * 8.5e7 * 32 * 28 / 4e13) / 3600
+    assert planned["02_baselines"] == (pytest.approx(hours), words)
+    assert planned["30_model_zero"][0] == pytest.approx(5 * (549_367 * 3 / 32) * 0.012 / 3600)  # a step's least
+    assert set(planned) <= {path.stem for path in (cli.COSTS.parents[2] / "notebooks").glob("*.ipynb")}
+    write_notebook(home / "notebooks", "02_baselines")
+    assert f"02_baselines                     3.6 h  {words}" in call("check", "--scale", "full").output
+    record = standing.record_path("02_baselines", "full")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text('{"state": "finished", "seconds": 7200, "device": "a GPU"}')
+    assert "02_baselines                     2.0 h  recorded on a GPU" in call("check", "--scale", "full").output
 
 
 def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):

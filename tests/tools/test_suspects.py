@@ -249,6 +249,19 @@ def test_the_kind_that_was_right_goes_to_the_end(folder):
     assert reorder(folder, decide(folder, "uid,decision\na,keep\nb,fix\n")) == said  # again, the same
 
 
+def test_the_gap_is_measured_beside_the_label_alone():
+    """All wrong labels are neutral, and within neutral the gap knows nothing: the label alone is as good."""
+    gold, wrong = np.repeat(["neutral", "entailment"], 20), np.r_[np.tile([1.0, 0.0], 10), np.zeros(20)]
+    table = pd.DataFrame({"gold": gold, "gap": np.r_[np.ones(20), np.zeros(20)], "premise": range(40)})
+    said = suspects.beside_label(table, wrong)
+    assert said.startswith("Among the 40 decided labels, the order by gap has an average precision of 0.50 (label")
+    assert said.endswith("(label alone: 0.50), within a label 0.50 [0.28, 0.72] (chance: 0.50).")
+    better = suspects.beside_label(table.assign(gap=table["gap"] + wrong), wrong)
+    assert better.endswith("1.00 (label alone: 0.50), within a label 1.00 [1.00, 1.00] (chance: 0.50).")
+    assert suspects.beside_label(table[:19], wrong[:19]) == suspects.beside_label(table, 0 * wrong) == ""
+    assert suspects.beside_label(table, np.full(40, np.nan)) == ""
+
+
 def test_without_both_answers_the_order_is_that_of_the_gap(folder):
     said = reorder(folder, decide(folder, "uid,decision\nb,fix\nc,ambiguous\nz,keep\n"))
     assert f"2 decisions (1 fix, 0 keep, 1 ambiguous; set aside in {ASIDE}, because" in said and "list: 1)." in said
