@@ -28,7 +28,8 @@ Worth = option(float, "the smallest relevant difference, in points of accuracy",
 Anyway = option(bool, "train even if such a difference would not be found", "--anyway")
 KeepModels = option(bool, "keep the weights for another test file: about 90 MB per training", "--keep-models")
 Wanted = option(int, "the most pairs that you want; fewer if the filters drop more", "--n", min=1)
-Exports = option(list[Path] | None, "with --aggregate: Label Studio json, MTurk csv", exists=True)
+Exports = option(list[Path] | None, "answers from outside: Label Studio json, MTurk csv", exists=True)
+Settles = option(str | None, "settle what annotators disagree on: in lab (JupyterLab), or in a csv to fill in")
 
 
 def spec_changes(epochs: int | None, encoder: str | None) -> dict[str, object]:
@@ -220,22 +221,27 @@ def review(
     annotator: Annotated[str, typer.Option(help="who reviews; each annotator needs a different name")] = "annotator-1",
     export: Annotated[str | None, typer.Option(help="write files for label-studio or mturk instead")] = None,
     aggregate: Annotated[bool, typer.Option("--aggregate", help="write the corpus resulting from the answers")] = False,
+    adjudicate: Settles = None,
     answers: Exports = None,
     seed: Annotated[int, typer.Option(min=0, help="decides the order of the pairs and all random choices")] = 0,
 ) -> None:
     """Let people label, revise or discard the pairs of a file in JupyterLab, then aggregate their answers.
 
-    Needs two annotators or more, each with a name. If it is interrupted, the same command continues.
+    Needs two annotators or more, each with a name. If it is interrupted, the same command continues. With --adjudicate,
+    a third annotator settles the labels on which two disagree, and does not see who gave which.
     """
     from nli_tools import review as people  # what reads and writes reviews takes seconds to be imported
 
     request = request_of("small", corpus, **form)
-    if (export and aggregate) or (answers and not aggregate):
-        raise StudyError("--export and --aggregate are two separate steps, and --answers needs --aggregate.")
-    if export or aggregate:
+    if bool(export) + aggregate + bool(adjudicate) > 1 or (answers and not (aggregate or adjudicate)):
+        raise StudyError("--export, --adjudicate and --aggregate are separate steps; --answers goes with the last two.")
+    if adjudicate not in (None, "lab"):
+        print(*people.adjudicate(request, annotator, answers or [], Path(adjudicate), seed=seed), sep="\n")
+    elif export or aggregate:
         people.write(request, export, answers or [], seed=seed)
     else:
-        raise typer.Exit(people.open_lab(people.write_notebook(request, annotator, seed=seed)))
+        given = (answers or []) if adjudicate else None
+        raise typer.Exit(people.open_lab(people.write_notebook(request, annotator, seed=seed, answers=given)))
 
 
 for command in (audit, card, suspects, report, compare, debias, generate, counterfactuals, review):

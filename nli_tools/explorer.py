@@ -39,7 +39,7 @@ from nli_lib.select.selection import Selection
 from nli_lib.tables import read_csv, write_csv
 from nli_tools.exchange import Dynamics, dynamics_of
 from nli_tools.own_corpus import ToolError
-from nli_tools.suspects import GIVEN, LIST_SHOWN, read_page
+from nli_tools.suspects import GIVEN, LIST_SHOWN, read_decisions, read_page
 
 HERE = Path(__file__).parent
 SHOWN = 100  # pairs of the lasso listed on the page; `frame()` has all of them
@@ -308,11 +308,6 @@ def suspects_widget(folder: str | Path) -> SuspectsWidget:
     shown = read_page(page)
     if not file.is_file():
         return SuspectsWidget(shown, shown["made"], file)
-    table = read_csv(file)
-    if absent := [name for name in ("uid", "decision") if name not in table]:
-        told = f"{file} has no column {absent[0]!r}"
-        raise ToolError(f"{told}: move it away, or replace it with an exported csv.")
-    # decisions.csv was checked when it was written
-    table = table.reindex(columns=["uid", *GIVEN], fill_value="")
-    known = table[table["uid"].isin([row["uid"] for row in shown["rows"]])].drop_duplicates("uid", keep="last")
-    return SuspectsWidget(shown, [[row.pop("uid"), row] for row in known.to_dict("records")], file)
+    known = read_decisions(file)[list(GIVEN)]
+    known = known[known.index.isin([row["uid"] for row in shown["rows"]])]
+    return SuspectsWidget(shown, [list(each) for each in zip(known.index, known.to_dict("records"), strict=True)], file)

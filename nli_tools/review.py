@@ -10,6 +10,11 @@ widget has the focus and no text is being typed. Only answers on disk count: the
 answer has been written, and after a reload of the page or a restart of the kernel it shows the first pair without an
 answer. The script builds the page only from text nodes and text fields, so nothing in a pair is executed.
 
+A third person settles the pairs on which two annotators disagree, in the same widget, which then shows both answers
+side by side, or in a csv. Neither says who gave which answer, and the order of the two is drawn for each pair::
+
+    review_widget("mine.csv", "data/review", "carl", answers=[])
+
 Amazon Mechanical Turk takes an input csv and the page of a HIT, and returns the batch's results. Texts are written into
 the input csv as ASCII with HTML's character references: no field contains a character that a spreadsheet takes for a
 formula, and the page shows the original texts. An Answer in the results csv is exactly what a worker typed: read that
@@ -31,6 +36,7 @@ WANLI's `process_amt_batch.py` (W11): five pairs a HIT; rejected assignments and
 
 import html
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -46,13 +52,15 @@ import traitlets
 
 from nli_lib.agreement import kappa
 from nli_lib.corpora import load
-from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.corpus import LABELS, Corpus, canonical
 from nli_lib.errors import UserError
 from nli_lib.evaluate import own_columns, write_jsonl
 from nli_lib.generate import review as reviews
-from nli_lib.generate.review import ORIGINS, SIDES, Review, as_left, as_table, pairs, queue
+from nli_lib.generate.review import ORIGINS, SIDES, Answer, Review, as_left, as_table, pairs, queue, untouched
+from nli_lib.stats import Estimate, share
+from nli_lib.store import now, reading, write_json
 from nli_lib.study.runner import Request
-from nli_lib.tables import write_csv
+from nli_lib.tables import read_csv, write_csv
 from nli_tools.exchange import DISCARD, Answers, read_project, write_project
 from nli_tools.own_corpus import ToolError, write as write_text
 
@@ -191,6 +199,116 @@ def read_export(path: Path, pairs: pd.DataFrame) -> pd.DataFrame:
     return as_table(answers.rows())
 
 
+# ---------------------------------------------------------------- adjudication
+
+
+SETTLED = "adjudicated"  # the folder of a third person's answers, and the rule of a settled pair
+PLACES = ("first", "second")
+
+
+def differing(given: pd.DataFrame, seed: int = 0) -> list[pd.DataFrame]:
+    """Two answers to each pair on which annotators disagree about the label or about discarding it: two tables of
+    annotations, index item, with `DISCARD` among the labels.
+
+    Which answer comes first is drawn with ``seed`` for each pair, and does not depend on the other pairs. Of more than
+    two annotations, the first one and the first that differs from it are taken.
+    """
+    drawn = f"{seed}\0" + given["item"].astype(str) + "\0" + given["annotator"]
+    table = given.assign(label=given["label"].fillna(DISCARD), turn=pd.util.hash_array(drawn.to_numpy(object)))
+    table = table.sort_values(["item", "turn"])
+    other = table[table["label"] != table.groupby("item")["label"].transform("first")]
+    return [each[each["item"].isin(other["item"])].drop_duplicates("item").set_index("item") for each in (table, other)]
+
+
+class Adjudication(Review):
+    """The review of a third person, who settles what two annotators disagree on, without being told who they are.
+
+    Its answers, and the seed of the order, are in the folder `SETTLED` of the review.
+
+    Attributes
+    ----------
+    shown
+        the pairs in the order of the queue, index item: premise and hypothesis; first and second, the two labels or
+        `DISCARD`, in the order of `differing`; first_premise and so on, the texts as these annotators leave them
+    """
+
+    def __init__(self, pairs: pd.DataFrame, folder: Path, given: pd.DataFrame, annotator: str, *, seed: int = 0):
+        folder, answers = Path(folder) / SETTLED, differing(given, seed)
+        if answers[0].empty:
+            raise ToolError(f"no two annotators disagree about a pair ({len(given):,} annotations): nothing to settle.")
+        if annotator in set(given["annotator"]):
+            raise ToolError(f"{annotator} has annotated these pairs: name a third person (--annotator).")
+        for other in set(folder.glob("answers.*.jsonl")) - {folder / f"answers.{annotator}.jsonl"}:
+            raise ToolError(f"{other}: another person has begun. Continue under that name, or move the file away.")
+        super().__init__(pairs[pairs["item"].isin(answers[0].index)], folder, annotator, seed=seed)
+        path = folder / "order.json"
+        with reading(path, "write the seed of the first call into it"):
+            drawn = json.loads(path.read_text(encoding="utf-8"))["seed"] if path.is_file() else seed
+        if drawn != seed:
+            raise ToolError(f"{path}: the order of the answers was drawn with seed {drawn}: give --seed {drawn}.")
+        write_json(path, {"seed": seed})
+        self.shown = pd.DataFrame(self._queue.values()).set_index("item")
+        for name, each in zip(PLACES, answers, strict=True):
+            left = {f"{name}_{side}": each[f"revised_{side}"] for side in SIDES}
+            self.shown = self.shown.assign(**{name: each["label"]}, **left)
+
+    @property
+    def pair(self) -> dict[str, str] | None:
+        """As of a `Review`, with both answers."""
+        return (pair := super().pair) and pair | self.shown.loc[pair["item"]].to_dict()
+
+    def table(self) -> pd.DataFrame:
+        """`shown` with the column settled: the third person's label so far, `DISCARD`, or ""."""
+        given = {item: answer.label or DISCARD for item, answer in self.answers.standing.items()}
+        return self.shown.assign(settled=[given.get(item, "") for item in self.shown.index])
+
+    def read(self, path: Path) -> None:
+        """Take the answers in the column settled of a csv of `table`: one of `PLACES`, with the texts of that answer, a
+        label for the pair as it was, `DISCARD`, or "", which leaves the pair as it is.
+
+        Raises
+        ------
+        ToolError
+            If the file cannot be used, naming the row and the value; nothing is taken then.
+        """
+        found, told, taken = read_csv(path), self.table(), {}
+        if missing := [name for name in ("item", *SIDES, "settled") if name not in found]:
+            raise ToolError(f"{path} has no column {missing[0]!r}: fill in the csv that --adjudicate writes.")
+        for at, given in enumerate(found.to_dict("records")):
+            where, word = f"{path}, row {at + 2}", given["settled"].strip().lower()
+            item = _known(given, told, where)["item"]
+            pair = told.loc[item]
+            label, start = (pair[word], f"{word}_") if word in PLACES else (canonical(word) or word, "")
+            if label not in ("", *LABELS, DISCARD):
+                words = ", ".join((*PLACES, *LABELS, DISCARD))
+                raise ToolError(f"{where}, settled {word!r}: write one of {words}, or nothing.")
+            if item in found["item"].iloc[:at].to_numpy():
+                raise ToolError(f"{where}, item {item!r} appears twice: keep only one of the two rows.")
+            if word not in ("", pair["settled"]):
+                taken[item] = label, {side: pair[start + side] for side in SIDES}
+        for item, (label, left) in taken.items():
+            if item in self.answers.standing:
+                with self.answers:
+                    self.answers.add(Answer(act="undo", item=item, given=now()))
+            self.discard(item) if label == DISCARD else self.label(item, label, **left)
+
+
+def agreement(given: pd.DataFrame, settled: pd.DataFrame) -> dict[str, tuple[Estimate, Estimate]]:
+    """Raw agreement and kappa over the pairs that neither side revised or discarded: "" -> of two annotators, and if
+    pairs are settled, annotator -> of theirs and the final labels, where open disagreements have none."""
+    compared = {"": given}
+    if len(settled):
+        labels = given["label"].fillna(DISCARD).groupby(given["item"]).transform("nunique")
+        agreed = given[(labels == 1) & ~given["item"].isin(settled["item"])].drop_duplicates("item")
+        final = pd.concat([settled, agreed]).assign(annotator="")
+        for name, own in given.groupby("annotator"):
+            compared[name] = pd.concat([own[own["item"].isin(final["item"])], final[final["item"].isin(own["item"])]])
+    labels = {name: untouched(each) for name, each in compared.items()}
+    return {
+        name: (share(each[:, 0] == each[:, 1]), kappa(compared[name])) for name, each in labels.items() if len(each)
+    }
+
+
 # ---------------------------------------------------------------- widget
 
 
@@ -235,9 +353,22 @@ class ReviewWidget(anywidget.AnyWidget):
         self.state = {"pair": self.review.pair, "done": done, "pairs": count, **named}
 
 
-def review_widget(corpus: str, folder: str, annotator: str, seed: int = 0, **where: object) -> ReviewWidget:
-    """The widget of one annotator's review of a file, which is loaded with ``where``; its answers are in ``folder``."""
-    return ReviewWidget(Review(pairs(load(corpus, **where)), Path(folder), annotator, seed=seed))
+def review_widget(
+    corpus: str, folder: str, annotator: str, seed: int = 0, answers: Sequence[str] | None = None, **where: object
+) -> ReviewWidget:
+    """The widget of one annotator's review of a file, which is loaded with ``where``; its answers are in ``folder``.
+
+    With ``answers``, files of answers from outside, perhaps none, it is an `Adjudication`.
+    """
+    return ReviewWidget(_review(pairs(load(corpus, **where)), Path(folder), annotator, seed, answers))
+
+
+def _review(
+    pairs: pd.DataFrame, folder: Path, annotator: str, seed: int, answers: Sequence[str | Path] | None
+) -> Review:
+    if answers is None:
+        return Review(pairs, folder, annotator, seed=seed)
+    return Adjudication(pairs, folder, collect(pairs, folder, [*map(Path, answers)]), annotator, seed=seed)
 
 
 # ---------------------------------------------------------------- review
@@ -247,15 +378,18 @@ REVIEWED = "reviewed.jsonl"
 TOOLS = {"label-studio": write_tasks, "mturk": write_hits}
 
 
-def write_notebook(request: Request, annotator: str, *, seed: int = 0) -> Path:
-    """Write a notebook that shows one annotator's review of the requested file; return its path."""
+def write_notebook(request: Request, annotator: str, *, seed: int = 0, answers: Sequence[Path] | None = None) -> Path:
+    """Write a notebook that shows one annotator's review of the requested file, or as in `review_widget` an
+    adjudication; return its path."""
     folder, corpus = _asked(request)
-    Review(pairs(corpus), folder, annotator, seed=seed)  # raises errors here, not in the notebook
-    given = {"seed": seed, "data_dir": request.data_dir, **request.form}
+    answers = None if answers is None else [str(file.absolute()) for file in answers]
+    review = _review(pairs(corpus), folder, annotator, seed, answers)  # raises errors here, not in the notebook
+    given = {"seed": seed, "answers": answers, "data_dir": request.data_dir, **request.form}
     named = "".join(f"    {name}={value!r},\n" for name, value in given.items() if value is not None)
     call = f"review_widget(\n    {request.corpus!r},\n    {str(folder)!r},\n    {annotator!r},\n{named})"
     notebook = nbformat.read(HERE / "review.ipynb", as_version=4)
     notebook.cells[1].source = f"from nli_tools.review import review_widget\n\n{call}"
+    folder = review.answers.path.parent
     path = write_text(folder / f"review.{annotator}.ipynb", nbformat.writes(notebook) + "\n")
     print(f"Answers are written to {folder}.")
     return path
@@ -279,8 +413,21 @@ def write(request: Request, tool: str | None, files: Sequence[Path], *, seed: in
         written = TOOLS[tool](folder, pairs(corpus), seed=seed)
     else:
         written = [folder / REVIEWED]
-        print(*aggregate_to(*written, corpus, collect(pairs(corpus), folder, files), seed=seed), sep="\n")
+        given, settled = collect(pairs(corpus), folder, files), reviews.annotations(folder / SETTLED)
+        print(*aggregate_to(*written, corpus, given, settled, seed=seed), sep="\n")
     print(*written, sep="\n")
+
+
+def adjudicate(request: Request, annotator: str, files: Sequence[Path], path: Path, *, seed: int = 0) -> list[str]:
+    """Write an adjudication as a csv to fill in, with all answers so far, or take the answers from that csv if it is
+    there; return the lines to print."""
+    if path.suffix.lower() != ".csv":
+        raise ToolError(f"--adjudicate {path}: write lab, or the name of a csv.")
+    folder, corpus = _asked(request)
+    review = _review(pairs(corpus), folder, annotator, seed, files)
+    review.read(path) if path.is_file() else write_csv(path, review.table().reset_index())
+    done, count = review.progress
+    return [f"{done:,} of {count:,} disagreements are settled. Fill in the column settled of:", str(path)]
 
 
 def _asked(request: Request) -> tuple[Path, Corpus]:
@@ -308,9 +455,10 @@ def collect(queue: pd.DataFrame, folder: Path, files: Sequence[Path]) -> pd.Data
     return pd.concat([*parts, read_results(results, queue)], ignore_index=True)
 
 
-def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int = 0) -> list[str]:
+def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, settled: pd.DataFrame, *, seed: int = 0) -> list[str]:
     """Write the corpus that results from annotations of ``before`` to ``path``, completely or not at all, with the
-    extra columns of ``before``; return sentences about it.
+    extra columns of ``before``; return sentences about it. ``settled``: a third person's annotations, which replace the
+    others of their pairs.
 
     Pairs with fewer than two annotations wait. Raises `ToolError` if all of them do.
     """
@@ -320,13 +468,16 @@ def aggregate_to(path: Path, before: Corpus, given: pd.DataFrame, *, seed: int =
             f"no pair of {len(before):,} has two annotations ({len(given):,} annotations in all): let a second "
             "annotator review them, under another name (--annotator)."
         )
-    corpus = reviews.reviewed(pairs(before), twice, seed=seed)
-    rules = reviews.aggregate(twice, seed=seed)["rule"].value_counts()
+    final = [settled.assign(annotator=f"{SETTLED} {number}") for number in (1, 2)]  # a rule needs two annotations
+    final = pd.concat([twice[~twice["item"].isin(settled["item"])], *final], ignore_index=True)
+    corpus, rules = reviews.reviewed(pairs(before), final, seed=seed), reviews.aggregate(final, seed=seed)
+    corpus["rule"] = corpus["rule"].mask(corpus["uid"].isin(settled["item"]), SETTLED)
+    rules = rules["rule"].mask(rules["item"].isin(settled["item"]), SETTLED).value_counts()
     own = own_columns(before, {*corpus} - {*ORIGINS}).drop(columns=list(ORIGINS), errors="ignore")
     corpus = corpus.join(own.set_axis(before.uid), on="uid")
     write_jsonl(path, corpus)
-    of_item = twice[twice["item"].isin(corpus["uid"])].groupby("item")["label"]
-    told = {"pairs": len(before), "kept": len(corpus), "rules": rules.to_dict(), "agreed": kappa(twice)}
+    of_item = final[final["item"].isin(corpus["uid"])].groupby("item")["label"]
+    told = {"pairs": len(before), "kept": len(corpus), "rules": rules.to_dict(), "agreed": agreement(twice, settled)}
     told |= {"differ": int((of_item.nunique() > 1).sum()), "more": int((of_item.size() > 2).sum())}
     template = jinja2.Template((HERE / "reviewed.md").read_text(encoding="utf-8"), trim_blocks=True)
     return template.render(told).splitlines()

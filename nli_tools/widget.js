@@ -4,6 +4,7 @@ const LABELS = [
   ["3", "contradiction", "definitely incorrect"],
 ];
 const SIDES = ["premise", "hypothesis"];
+const PLACES = { first: "a", second: "b" }; // of two annotators' answers, in an adjudication, and the keys that take them
 const PATIENCE = 10_000; // milliseconds until the page says that nobody answers
 
 function element(tag, name, text = "") {
@@ -29,6 +30,9 @@ function render({ model, el }) {
     label.append(fields[side]);
     form.append(label);
   }
+  const said = element("div", "nli-review-said"); // both answers side by side
+  const answers = Object.fromEntries(Object.keys(PLACES).map((name) => [name, element("div", `nli-review-${name}`)]));
+  said.append(...Object.values(answers));
   const buttons = element("div", "nli-review-buttons");
   const keys = {};
   const add = (key, title, hint, act) => {
@@ -60,6 +64,14 @@ function render({ model, el }) {
       send({ act: "label", item: given.item, label, ...Object.fromEntries(texts) });
     });
   }
+  for (const [name, key] of Object.entries(PLACES)) {
+    add(key, `the ${name} answer`, "its label, with its texts", () => {
+      const texts = SIDES.map((side) => [side, given[`${name}_${side}`]]);
+      const label = { act: "label", item: given.item, label: given[name], ...Object.fromEntries(texts) };
+      send(given[name] === "discard" ? { act: "discard", item: given.item } : label);
+    });
+    keys[key].hidden = true; // until a pair has answers
+  }
   add("d", "discard", "of low quality, or offensive", () => send({ act: "discard", item: given.item }));
   add("r", "revise", "keep the meaning, change as little as possible; Esc when done", () => fields.premise.focus());
   add("u", "undo", "undo the last answer", () => send({ act: "undo" }));
@@ -69,7 +81,7 @@ function render({ model, el }) {
     const open = state.pair !== null && !waiting;
     for (const side of SIDES) fields[side].readOnly = !open;
     for (const [key, button] of Object.entries(keys)) {
-      button.disabled = key === "u" ? waiting || state.done === 0 : !open;
+      button.disabled = button.hidden || (key === "u" ? waiting || state.done === 0 : !open);
     }
     root.dataset.turn = waiting ? "" : state.turn; // for who watches from outside
     const end = state.pair === null ? ", all done" : "";
@@ -83,6 +95,13 @@ function render({ model, el }) {
     if (next.item !== given.item || !state.fault) {
       given = next;
       for (const side of SIDES) fields[side].value = next[side] ?? "";
+    }
+    said.hidden = !("first" in given);
+    for (const [name, key] of Object.entries(PLACES)) {
+      keys[key].hidden = said.hidden;
+      const revised = SIDES.filter((side) => given[`${name}_${side}`] !== given[side]);
+      const lines = said.hidden ? [] : [given[name], ...revised.map((side) => `${side}: ${given[`${name}_${side}`]}`)];
+      answers[name].replaceChildren(...lines.map((line) => element("p", "", line)));
     }
     show();
     root.focus({ preventScroll: true });
@@ -101,7 +120,7 @@ function render({ model, el }) {
     event.stopPropagation();
   });
 
-  root.append(progress, form, buttons, fault);
+  root.append(progress, form, said, buttons, fault);
   el.append(root);
   model.on("change:state", turn);
   turn();

@@ -1,6 +1,7 @@
 """Every page of the built book in a real browser. Run alone: pytest tests/browser/test_pages.py"""
 
 import html
+import os
 import re
 import shutil
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ import pytest
 from nli_lib import paths
 from nli_lib.claims import RECORD, ledger, read_claims
 from nli_lib.ledger import ledger_table
+from nli_lib.store import alone
 from nli_lib.study import book
 from nli_lib.study.runner import Request
 
@@ -59,13 +61,17 @@ THEME = "theme => document.documentElement.dataset.theme = theme"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The smoke study's book, built beside the project's own: what is drawn or built already is not made again."""
-    folder = tmp_path_factory.mktemp("book")
-    source = shutil.copytree(paths.BOOK, folder / "book", ignore=shutil.ignore_patterns("_build"))
-    if (paths.BOOK / "_build").is_dir():
-        shutil.copytree(paths.BOOK / "_build", folder / "built" / "_build")
-    built = book.Site(Request(), source, folder / "built")
-    book.build(built.request, built)
+    """The smoke study's book, built once, beside the project's own: what is drawn already is not drawn again."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"  # of all workers
+    built = book.Site(Request(), folder / "book", folder / "built")
+    with alone(folder, "the book"):
+        if not (done := folder / "done").exists():
+            shutil.copytree(paths.BOOK, built.source, ignore=shutil.ignore_patterns("_build"))
+            if (paths.BOOK / "_build").is_dir():
+                shutil.copytree(paths.BOOK / "_build", built.output / "_build")
+            book.build(built.request, built)
+            done.touch()
     return built
 
 

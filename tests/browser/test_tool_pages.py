@@ -1,6 +1,7 @@
 """Pages of audit, report, compare and a HIT in a real browser. Run alone: pytest tests/browser/test_tool_pages.py"""
 
 import csv
+import json
 import string
 
 import numpy as np
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 from nli_lib import paths
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import LABELS
-from nli_tools import compare
+from nli_lib.generate.review import annotations
+from nli_tools import compare, review
 from nli_tools.commands import app
 from nli_tools.review import read_results, write_hits
 
@@ -94,3 +96,38 @@ def test_a_hit_shows_texts_as_texts_and_gives_them_back(browser, tmp_path):
     found = read_results([tmp_path / "results.csv"], pairs).set_index("item").loc[pairs["item"]]
     for side in ("premise", "hypothesis"):
         assert found[f"revised_{side}"].tolist() == pairs[side].tolist()
+
+
+MODEL = """const answered = []; let state = START;
+const model = { get: () => state, on: (_, act) => answered.push(act), off: () => {} };
+model.send = async (said) => { state = await told(said); answered.forEach((act) => act()); };
+widget.render({ model, el: document.body });"""
+
+
+def test_a_third_person_settles_by_key_what_two_said(browser, tmp_path):
+    """The widget, with its kernel's half: both answers side by side, as texts and without names."""
+    pairs = pd.DataFrame({"item": [f"p{at}" for at in range(4)], "premise": TEXTS[:4], "hypothesis": "It is."})
+    given = pairs.merge(pd.DataFrame({"annotator": ["anna", "bert"], "label": ["neutral", "entailment"]}), how="cross")
+    given = given.assign(revised_premise=given["premise"], revised_hypothesis="It is.", discarded=False)
+    given.loc[given["label"] == "neutral", "revised_hypothesis"] = NASTY
+    widget = review.ReviewWidget(review.Adjudication(pairs, tmp_path, given, "carl"))
+    page, taken = browser.new_page(viewport={"width": 800, "height": 500}), []
+    page.expose_function("told", lambda said: (widget.take(said), widget.state)[1])
+    css, script = ((review.HERE / f"widget.{end}").read_text() for end in ("css", "js"))
+    script = script.replace("export default", "const widget =") + MODEL
+    script = script.replace("START", json.dumps(widget.state).replace("<", "\\u003c"))
+    page.set_content(f"<style>{css}</style><script type=module>{script}</script>")
+    for done, key in enumerate("ab3d"):
+        pair, said = widget.state["pair"], page.locator(".nli-review-said > div")
+        for name, words in zip(review.PLACES, said.all_inner_texts(), strict=True):
+            assert words == pair[name] + (f"\n\nhypothesis: {NASTY}" if pair[name] == "neutral" else "")
+        left, right = (said.nth(at).bounding_box() for at in (0, 1))
+        assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
+        assert not {"anna", "bert"} & set(page.locator("body").inner_text().split())
+        taken.append({"a": pair["first"], "b": pair["second"], "3": "contradiction", "d": ""}[key])
+        page.locator(".nli-review").press(key)
+        page.get_by_text(f"carl: {done + 1} of 4").wait_for()
+    found = annotations(tmp_path / review.SETTLED)
+    assert found["label"].fillna("").tolist() == taken and page.title() == ""
+    assert found["revised_hypothesis"].tolist() == [NASTY if label == "neutral" else "It is." for label in taken]
+    page.close()

@@ -9,6 +9,7 @@ import string
 from unittest.mock import Mock
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from audited import exit_code, export, label_studio, refused
@@ -68,6 +69,83 @@ def test_what_cannot_be_taken_or_written_is_said_and_the_pair_stays(widget, monk
     assert (tmp_path / "answers.anna.jsonl").read_bytes() == b""  # half an answer is none
     widget.take(answer)
     assert widget.state["done"] == 1 and widget.state["fault"] == ""
+
+
+# ---------------------------------------------------------------- adjudication
+
+
+TRUE = np.random.default_rng(0).choice(["entailment", "neutral", "contradiction"], 400)
+SOME = pairs(corpus([f"Pair {at}." for at in range(400)])).assign(revised_hypothesis="It moves.", discarded=False)
+ERRS = {"anna": 0.1, "bert": 0.3}  # of so many pairs the label is drawn
+GIVEN = pd.concat(
+    SOME.assign(annotator=name, label=np.where(random.random(400) < share, random.permutation(TRUE), TRUE))
+    for random, (name, share) in zip(map(np.random.default_rng, (1, 2)), ERRS.items(), strict=True)
+).assign(revised_premise=lambda table: table["premise"])
+TRUTH = dict(zip(SOME["item"], TRUE, strict=True))
+
+
+def settling(folder, given=GIVEN, annotator="carl", seed=5):
+    return people.Adjudication(SOME, folder, given, annotator, seed=seed)
+
+
+def settle(folder, change, given=GIVEN):
+    """What is on disk after the csv was filled in; it is read by a later call than the one that wrote it."""
+    table = change(settling(folder, given).table().reset_index())
+    settling(folder, given).read(people.write_csv(folder / "settled.csv", table))
+    return annotations(folder / people.SETTLED).set_index("item")
+
+
+def test_a_third_person_sees_both_answers_in_random_order_and_no_name(tmp_path):
+    review, wide = settling(tmp_path), GIVEN.pivot(index="item", columns="annotator", values="label")
+    shown, wide = review.shown, wide[wide["anna"] != wide["bert"]]
+    assert set(shown.index) == set(wide.index) and len(shown) > 80
+    first, second = (shown[name] == wide["anna"][shown.index] for name in people.PLACES)
+    assert (first ^ second).all() and 0.35 < first.mean() < 0.65
+    assert not any(name in str([review.pair, *shown.to_numpy().ravel()]) for name in ERRS)
+    # other pairs do not change the order of one, the seed does
+    part, other = (people.differing(GIVEN[GIVEN["item"].isin(shown.index[:90])], seed)[0]["label"] for seed in (5, 6))
+    assert part.equals(shown["first"][part.index]) and 0.3 < (other == part).mean() < 0.7
+    refused("order of the answers was drawn with seed 5: give --seed 5", settling, tmp_path, seed=6)
+    refused("anna has annotated these pairs: name a third person", settling, tmp_path, annotator="anna")
+
+
+def test_agreement_before_and_after_is_that_of_the_planted_errors(tmp_path):
+    final = settle(tmp_path, lambda table: table.assign(settled=table["item"].map(TRUTH)))
+    found = people.agreement(GIVEN, annotations(tmp_path / people.SETTLED))
+    assert found[""] == people.agreement(GIVEN, GIVEN[:0])[""] and list(found) == ["", *ERRS]
+    labels = GIVEN.pivot(index="item", columns="annotator", values="label")
+    labels[""] = final["label"].reindex(labels.index).fillna(labels["anna"])
+    for name, (one, other) in {"": ("anna", "bert"), "anna": ("anna", ""), "bert": ("bert", "")}.items():
+        raw, kappa = found[name]
+        assert raw.value == (labels[one] == labels[other]).mean() and raw.low < raw.value < raw.high
+        expected = (pd.concat([labels[one], labels[other]]).value_counts(normalize=True) ** 2).sum()
+        assert kappa.value == pytest.approx((raw.value - expected) / (1 - expected))
+        assert kappa.low < kappa.value < kappa.high
+        if name:  # a drawn label is right in a third
+            assert raw.value == pytest.approx(1 - ERRS[name] * 2 / 3, abs=0.06)
+
+
+def test_what_was_settled_can_be_changed_and_a_csv_that_cannot_be_used_settles_nothing(tmp_path):
+    given = GIVEN[GIVEN["item"].isin(["p0", "p1"])].assign(label=["neutral", None, "entailment", "neutral"])
+    given["revised_hypothesis"] = ["=It", *["It moves."] * 3]
+    given["discarded"] = given["label"].isna()  # p1 by anna
+    for said, change in {
+        "settled.csv has no column 'settled': fill in the csv": lambda table: table.drop(columns="settled"),
+        "settled.csv, row 2, settled 'nuetral': write one of first, second, ent": lambda t: t.assign(settled="nuetral"),
+        "row 2, item: there is no pair 'x'": lambda table: table.assign(item="x"),
+        "row 2, premise: the text of pair 'p.' has changed": lambda table: table.assign(premise="x"),
+        "row 4, item 'p.' appears twice": lambda table: pd.concat([table, table[:1]]).assign(settled="first"),
+    }.items():
+        refused(said, settle, tmp_path, change, given)
+    assert annotations(tmp_path / people.SETTLED).empty
+    place = settling(tmp_path, given).shown.loc["p0"].eq("neutral").idxmax()
+    calls = [{"p0": place}, {"p0": "Contradiction", "p1": "discard"}, {"p1": "neutral"}]
+    left = [settle(tmp_path, lambda t, words=words: t.assign(settled=t["item"].map(words)), given) for words in calls]
+    assert [each["label"].fillna("").to_dict() for each in left] == [
+        {"p0": "neutral"}, {"p0": "contradiction", "p1": ""}, {"p0": "contradiction", "p1": "neutral"}]  # fmt: skip
+    assert [each.loc["p0", "revised_hypothesis"] for each in left] == ["=It", "It moves.", "It moves."]
+    assert settling(tmp_path, given).progress == (2, 2)
+    refused("another person has begun. Continue under that name", settling, tmp_path, given, annotator="dora")
 
 
 # ---------------------------------------------------------------- mturk
@@ -324,6 +402,25 @@ def test_answers_become_a_corpus_that_loads(ask, mine):
     assert {f"p{page}" for page in corpus.table["page"].dropna()} <= set(corpus.uid)  # a whole number, and with a gap
 
 
+def test_disagreements_are_settled_in_a_csv_and_leave_the_corpus(ask, mine, tmp_path):
+    path = tmp_path / "settled.csv"
+    ask()
+    answer(mine, "anna", 6)
+    answer(mine, "bert", 6, "contradiction")
+    words = ("--annotator", "carl", "--adjudicate")
+    assert "0 of 6 disagreements are settled" in ask(*words, path)[1]
+    table = pd.read_csv(path)
+    table["settled"] = ["entailment"] * 2 + ["discard"] + [None] * 3
+    table.to_csv(path, index=False)
+    assert "3 of 6 disagreements are settled" in ask(*words, path)[1] and path.read_text() == table.to_csv(index=False)
+    assert ask(*words, "lab")[0] == 0 and ask.opened[-1].parent.name == people.SETTLED
+    code, said, _ = ask("--aggregate")
+    assert code == 0 and "6 of 6 pairs have two annotations; 5 of them are kept." in said and "adjudicated: 3" in said
+    assert "In 3 of those kept the annotators' labels differ" in said
+    corpus = load(str(export("review") / people.REVIEWED)).table.set_index("rule")
+    assert corpus.loc[people.SETTLED, "hypothesis"].tolist() == ["=1+1"] * 2  # not revised by the third
+
+
 def test_files_go_out_and_answers_from_outside_are_aggregated_too(ask, mine, tmp_path):
     assert ask("--export", "mturk")[0] == 0
     code, said, _ = ask("--export", "label-studio")
@@ -349,7 +446,9 @@ def test_what_cannot_be_done_is_said(ask, mine, monkeypatch, tmp_path):
     for said, (file, *words) in {
         "--export excel: write label-studio or mturk": (mine, "--export", "excel"),
         "annotator '../x': write 1 to 64": (mine, "--annotator", "../x"),
-        "--export and --aggregate are two separate steps": (mine, "--export", "mturk", "--aggregate"),
+        "--export, --adjudicate and --aggregate are separate": (mine, "--export", "mturk", "--aggregate"),
+        "--adjudicate labb: write lab, or the name of a csv": (mine, "--adjudicate", "labb"),
+        "no two annotators disagree about a pair (0 annotations)": (mine, "--adjudicate", "lab"),
         "the file has the labels entailment, not_entailment": (two, "--export", "mturk"),
     }.items():
         code, _, fault = ask(*words, file=file)
