@@ -205,7 +205,7 @@ def order() -> dict[str, list[str]]:
 def choose(wanted: Iterable[str], scale: str) -> list[str]:
     """The notebooks given by names, number prefixes ("10") or paths; all of the scale by default."""
     known, chosen = list(order()), []
-    for word in list(wanted) or dial.read_scale(scale).chapters or ():
+    for word in list(wanted) or (scale in dial.SCALES and dial.read_scale(scale).chapters) or ():
         stem = Path(word).stem
         found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
         if not found:

@@ -15,6 +15,7 @@ from nli_lib import paths
 from nli_lib.store import DEFAULTS
 from nli_lib.study import book, dial, standing
 from nli_lib.study.notebook import as_text
+from nli_lib.study.runner import Request
 
 LIBRARY = standing.LIBRARY
 LEDGER = '#| measure\nfrom nli_lib.claims import VERDICTS\nstudy.book_file("claims.yaml")\n'
@@ -268,7 +269,8 @@ def test_equal_smoke_tables_confirm_a_record(recorded_small, chapters):
     assert said_of_scores(recorded_small) == EQUAL
     record = standing.read("10_scores", "small")
     assert record["confirmed"][-1]["definitions"] == ["margin"]
-    assert as_text("Recorded at revision abc; 1 name has changed in the code since") in book.used(record)[-2]
+    page = book.status_page(["10_scores"], Request(scale="small"))
+    assert as_text("Recorded at revision abc; 1 name has changed in the code since") in page
     assert set(standing.confirm("small", recorded_small).values()) == {"stands"}
 
 
@@ -354,7 +356,7 @@ def test_every_record_of_the_study_can_be_read():
 def test_a_page_of_the_status_names_a_draw_once_and_no_empty_parameter():
     corpora = {"planted train, 2,000 rows, 2eb0": {"rows": 2000}, "snli test": {"rows": 9824}}
     parameters = {"SCALE": "smoke", "SECOND": "", "K": 0}
-    said = " ".join(book.used({"corpora": corpora, "parameters": parameters})).replace("\\", "")
+    said = " ".join(book.used({"corpora": corpora, "parameters": parameters}).values())
     assert "planted train (draw 2eb0) = 2,000 rows, snli test = 9,824 rows" in said
     assert "K = 0" in said and "SECOND" not in said
 
@@ -369,5 +371,5 @@ def test_a_record_names_the_files_that_were_not_committed(tmp_path, home):
     assert standing.uncommitted(tmp_path) == []
     file.write_text("x = 2\n")
     assert standing.uncommitted(tmp_path) == ["nli_lib/one.py"]
-    (line,) = book.used({"uncommitted": ["nli_lib/one.py"]})
-    assert line.startswith("Run with uncommitted changes") and "one" in line
+    standing.write({"notebook": "1_fine", "study": "smoke", "uncommitted": ["nli_lib/one.py"]})
+    assert as_text("Run with uncommitted changes in nli_lib/one.py") in book.status_page(["1_fine"], Request())
