@@ -62,8 +62,8 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
 
     Keys: how, page, learnt (True if the models are better than the majority label), said (a sentence about that), next
     (advice), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned, by
-    the rule of consensus cleaning, if there are all three classes), rows (the most contradicted pairs). The intervals
-    are over premises, not over models.
+    the rule of consensus cleaning, if there are all three classes), rows (the most contradicted pairs, with the
+    columns of `suspects.variation`). The intervals are over premises, not over models.
 
     Parameters
     ----------
@@ -84,10 +84,11 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
     task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
     told = {"learnt": task.learnt, "pruned": found.get("pruned"), "threshold": consensus.THRESHOLD}
     first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
-    rows = []
-    for at in first:
-        wide = {"value": round(float(gap[at]), 4), "unit": "logits, difference"}
-        rows.append({**_pair(corpus, at), "predicted": names[predicted[at]], "gap": wide})
+    varied, rows = suspects.variation(corpus.table.iloc[first], first, probabilities, labels, names).values(), []
+    for at, value, by in zip(first, *varied, strict=True):
+        row = {**_pair(corpus, at), "predicted": names[predicted[at]], "variation by": by}
+        row["gap"] = {"value": round(float(gap[at]), 4), "unit": "logits, difference"}
+        rows.append({**row, "variation": {"value": float(value), "unit": "entropy, share of the largest"}})
     step = sentence("suspects", contradicted=found["contradicted"], **told)
     figures = {name: Figure(each).as_json() for name, each in found.items()}
     about = {"how": how, "page": page, "learnt": task.learnt, "said": task.words}
