@@ -2,8 +2,8 @@
 
 audit.html, audit.json
     the page and its numbers, in the folder of the corpus; nothing else is written
-card.md
-    a section for a dataset card
+card.md, croissant.json
+    a section for a dataset card; the same numbers as a record set of Croissant, the format of metadata of MLCommons
 z_filter.csv
     on request: every pair, with the z-filter's decision and the reason
 
@@ -288,10 +288,15 @@ def run(request: Request, test: str | None = None, *, pairs: bool = False) -> li
     return written
 
 
-def write_card(request: Request, test: str | None = None) -> tuple[str, Path]:
-    """Write the section for a dataset card of a corpus, which is audited now unless it was before; return text and
-    path."""
-    return (text := card(content(request, test))), write(request.exports / "card.md", text)
+def write_card(request: Request, test: str | None = None, *, croissant: bool = False) -> tuple[str, Path]:
+    """Write the section for a dataset card of a corpus, or its Croissant, which is audited now unless it was before;
+    return text and path."""
+    found = content(request, test)
+    if not croissant:
+        return (text := card(found)), write(request.exports / "card.md", text)
+    text = templates(html=False).get_template("croissant.json").render(c=found, file=Path(request.corpus).name)
+    said = "Add license, creator, url, version and datePublished before you publish it: the file does not say them."
+    return said, write(request.exports / "croissant.json", text)
 
 
 def content(request: Request, test: str | None = None) -> dict:

@@ -24,6 +24,8 @@ Levels = option(int, "the most pairs for which levels are measured; a larger cor
 Added = option(list[str] | None, "NAME=FILE of pairs that could be added, such as generated ones; may be repeated")
 Budget = option(int | None, "rows of each training set; default: a third of the pairs", min=24)
 Share = option(float, "the share of them that is added or swapped in", min=0.01, max=0.49)
+Croissant = option(bool, "write the numbers as croissant.json, metadata in Croissant's format, instead", "--croissant")
+Tasks = option(bool, "also write the pairs, those not suspected and each level for lm-evaluation-harness", "--tasks")
 Worth = option(float, "the smallest relevant difference, in points of accuracy", min=0.5, max=100)
 Anyway = option(bool, "train even if such a difference would not be found", "--anyway")
 KeepModels = option(bool, "keep the weights for another test file: about 90 MB per training", "--keep-models")
@@ -55,14 +57,15 @@ def audit(
 
 
 @reads_a_file
-def card(corpus: YourFile, form: dict, test: TestFile = None) -> None:
+def card(corpus: YourFile, form: dict, test: TestFile = None, croissant: Croissant = False) -> None:
     """Write a section for a dataset card on the hub, card.md: the numbers of the audit, with intervals.
 
     Uses the audit of the same file if there is one; otherwise the file is audited first.
     """
     from nli_tools import audit_page
 
-    print(*audit_page.write_card(request_of("small", corpus, **form), cli.absolute_file(test)), sep="\n")
+    request = request_of("small", corpus, **form)
+    print(*audit_page.write_card(request, cli.absolute_file(test), croissant=croissant), sep="\n")
 
 
 @reads_a_file
@@ -102,6 +105,7 @@ def report(
     epochs: Epochs = None,
     encoder: Encoder = None,
     fast: Annotated[bool, typer.Option("--fast", help="train no network and leave out the levels")] = False,
+    tasks: Tasks = False,
 ) -> None:
     """Report on a corpus: audit, suspect labels, levels of difficulty and comparison, as report.html and report.json.
 
@@ -111,7 +115,7 @@ def report(
     """
     from nli_tools import report as reports
 
-    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": spec_changes(epochs, encoder)}
+    options = {"fast": fast, "most": pairs, "seeds": seeds, "changes": spec_changes(epochs, encoder), "tasks": tasks}
     print(*reports.run(request_of(scale, corpus, **form), cli.absolute_file(test), **options), sep="\n")
 
 

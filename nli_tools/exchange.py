@@ -50,7 +50,7 @@ from nli_lib.measure import dynamics
 from nli_lib.select.selection import Selection
 from nli_lib.store import atomic, reading, write_json
 from nli_tools.own_corpus import ToolError, write
-from nli_tools.suspects import GIVEN
+from nli_tools.suspects import FOUND, GIVEN
 
 if TYPE_CHECKING:
     from cleanlab import Datalab
@@ -656,7 +656,7 @@ def _decisions(path: File, suspects: pd.DataFrame, classes: Classes, said: Calla
 
 SETTINGS = Path(__file__).with_name("argilla.json")  # without the choices and the metadata
 # columns that reveal or suggest which label is wrong
-HIDDEN = ("gold", "predicted", "kind", "gap", "p_gold", "pruned", *PLACED, "fold", "models", *GIVEN)
+HIDDEN = ("gold", "predicted", "kind", "gap", "p_gold", "pruned", *PLACED, "fold", *FOUND, *GIVEN)
 KINDS = {"f": "float", "i": "integer", "u": "integer", "b": "terms"}
 
 

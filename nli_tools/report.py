@@ -8,6 +8,8 @@ Earlier measurements that are still valid are used again. Missing measurements a
     part = contradicted(corpus, probabilities, how="Each label was scored by ...", page="fast/suspects.html")
     part = level_figures(corpus, [(pair.logits, hypothesis.logits), ...], contradicted=flags)
 
+On request, the parts of a test set are also written as tasks of lm-evaluation-harness (`write_tasks`).
+
 The levels come from models trained on the same pairs. The only number from other models is the share of labels
 contradicted by models that were not trained on them, for each level and its random twin.
 
@@ -16,6 +18,7 @@ forbids all requests.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
@@ -26,9 +29,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib import paths
-from nli_lib.corpora.corpus import LABELS, Corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.errors import UserError
-from nli_lib.evaluate import by_training, estimate, level_means, skill
+from nli_lib.evaluate import by_training, estimate, level_means, skill, write_jsonl
 from nli_lib.measure import consensus
 from nli_lib.measure.dynamics import FEATURES, LEVELS, dynamics_features, level_agreement, levels
 from nli_lib.measure.features import spaced
@@ -59,8 +62,8 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
 
     Keys: how, page, learnt (True if the models are better than the majority label), said (a sentence about that), next
     (advice), figures (accuracy, majority, contradicted; "predicted X, labelled Y" for each pair of labels; pruned, by
-    the rule of consensus cleaning, if there are all three classes), rows (the most contradicted pairs). The intervals
-    are over premises, not over models.
+    the rule of consensus cleaning, if there are all three classes), rows (the most contradicted pairs, with the
+    columns of `suspects.variation`). The intervals are over premises, not over models.
 
     Parameters
     ----------
@@ -81,10 +84,11 @@ def contradicted(corpus: Corpus, probabilities: ArrayLike, *, how: str, page: st
     task = skill(int((~wrong).sum()), len(corpus), counts.max() / len(corpus))
     told = {"learnt": task.learnt, "pruned": found.get("pruned"), "threshold": consensus.THRESHOLD}
     first = np.argsort(-gap, kind="stable")[: min(MOST_CONTRADICTED, int(wrong.sum()))]
-    rows = []
-    for at in first:
-        wide = {"value": round(float(gap[at]), 4), "unit": "logits, difference"}
-        rows.append({**_pair(corpus, at), "predicted": names[predicted[at]], "gap": wide})
+    varied, rows = suspects.variation(corpus.table.iloc[first], first, probabilities, labels, names).values(), []
+    for at, value, by in zip(first, *varied, strict=True):
+        row = {**_pair(corpus, at), "predicted": names[predicted[at]], "variation by": by}
+        row["gap"] = {"value": round(float(gap[at]), 4), "unit": "logits, difference"}
+        rows.append({**row, "variation": {"value": float(value), "unit": "entropy, share of the largest"}})
     step = sentence("suspects", contradicted=found["contradicted"], **told)
     figures = {name: Figure(each).as_json() for name, each in found.items()}
     about = {"how": how, "page": page, "learnt": task.learnt, "said": task.words}
@@ -101,7 +105,8 @@ def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray
     """The numbers of the levels as plain values, with interval and unit.
 
     Keys: said, learnt (True if the models of the pair fit these labels better than the majority label does), next
-    (advice), figures, rows (the pairs of the hard level with the lowest confidence). The figures are the share of each
+    (advice), figures, rows (the pairs of the hard level with the lowest confidence), pairs (level -> uids; of several
+    trainings the middle level). The figures are the share of each
     level and of each label in it, the mean number of words of its hypotheses and its share of contradicted labels, both
     also for the level's random twin; the share of labels that either model predicts at the end; and the agreement of
     the levels of two trainings, and of two seeds of the mixture. Raises `ValueError` if the pairs do not form three
@@ -149,7 +154,9 @@ def level_figures(corpus: Corpus, trainings: Trainings, *, contradicted: NDArray
         rows.append({**_pair(corpus, at), "hard": hard, "confidence": sure})
     step = sentence("levels", own=own, twin=twin, **told)
     figures = {name: each.as_json() | {"trainings": each.estimate.seeds} for name, each in found.items()}
-    return {"said": said, "learnt": learnt, "next": step, "figures": figures, "rows": rows}
+    middle = np.floor(np.median([each[0] for each in fits], axis=0))
+    uids = {name: corpus.uid[middle == at].astype(str).tolist() for at, name in enumerate(LEVELS)}
+    return {"said": said, "learnt": learnt, "next": step, "figures": figures, "rows": rows, "pairs": uids}
 
 
 def _level_shares(table: pd.DataFrame, classes: Sequence[str], scores: list[str]) -> dict[str, Figure]:
@@ -206,7 +213,7 @@ def in_words(figure: Mapping) -> str:
 
 
 def run(
-    request: Request, test: str | None, *, fast: bool, most: int, seeds: int, changes: Mapping[str, object]
+    request: Request, test: str | None, *, fast: bool, most: int, seeds: int, changes: Mapping[str, object], tasks: bool
 ) -> list[Path]:
     """Report on the corpus of a request, with leakage to a test file if one is given; return the written files.
 
@@ -218,6 +225,8 @@ def run(
         largest number of pairs for the levels; a larger corpus is sampled by premise
     seeds
         trainings of each view; changes: fields of their `RunSpec`, such as model and epochs
+    tasks
+        also write the corpus and its parts by `write_tasks`
     """
     if "model" in changes and not fast:
         compare.check_encoder(request.scale, changes)
@@ -254,7 +263,36 @@ def run(
     content = {**about, "next": steps, "missing": missing, **parts}
     print(*steps, sep="\n")
     files = {"report.html": page(content), "report.json": own_corpus.as_text(content)}
-    return [own_corpus.write(folder / name, text) for name, text in files.items()]
+    written = [own_corpus.write(folder / name, text) for name, text in files.items()]
+    if tasks:
+        uid, made = pd.Series(corpus.uid.astype(str)), suspects.kept((folder / link).parent)
+        found = {name: uid.isin(uids) for name, uids in parts.get("levels", {}).get("pairs", {}).items()}
+        if len(scores):
+            right = [] if made is None else made.index[made["decision"] == "keep"]
+            found["unsuspected"] = (scores.argmax(axis=1) == corpus.labels) | uid.isin(right)
+        written += write_tasks(folder / "tasks", corpus, {"all": uid.notna(), **found})
+    return written
+
+
+def write_tasks(folder: Path, corpus: Corpus, parts: Mapping[str, ArrayLike]) -> list[Path]:
+    """Write parts of a corpus, name -> (N,) bool, as tasks of lm-evaluation-harness, a yaml and a jsonl file each, with
+    a common tag; return the paths of the yaml files, which are used in their folder::
+
+        lm_eval --include_path . --tasks mine_parts --model hf --model_args pretrained=...
+
+    The prompt and the choices, True, Neither and False, are those of the harness's task anli.
+
+    References
+    ----------
+    EleutherAI/lm-evaluation-harness, docs/task_guide.md, version 0.4.13.
+    """
+    tag, written = re.sub(r"\W+", "_", corpus.name), []
+    for part, rows in parts.items():
+        about = {"tag": tag, "part": part, "task": f"{tag}_{part}", "classes": corpus.classes, "n": int(np.sum(rows))}
+        write_jsonl(folder / f"{tag}_{part}.jsonl", corpus.table.loc[rows, ["uid", *SIDES, "label"]])
+        text = templates(html=False).get_template("task.yaml").render(about, version=version())
+        written.append(own_corpus.write(folder / f"{tag}_{part}.yaml", text))
+    return written
 
 
 def score(corpus: Corpus, request: Request) -> tuple[NDArray[np.float64], str, str]:

@@ -280,8 +280,8 @@ class Adjudication(Review):
             pair = told.loc[item]
             label, start = (pair[word], f"{word}_") if word in PLACES else (canonical(word) or word, "")
             if label not in ("", *LABELS, DISCARD):
-                words = ", ".join((*PLACES, *LABELS, DISCARD))
-                raise ToolError(f"{where}, settled {word!r}: write one of {words}, or nothing.")
+                words = f"write first, second, {', '.join(LABELS)}, {DISCARD} or nothing"
+                raise ToolError(f"{where}, settled {word!r}: {words}.")
             if item in found["item"].iloc[:at].to_numpy():
                 raise ToolError(f"{where}, item {item!r} appears twice: keep only one of the two rows.")
             if word not in ("", pair["settled"]):
@@ -296,17 +296,15 @@ class Adjudication(Review):
 def agreement(given: pd.DataFrame, settled: pd.DataFrame) -> dict[str, tuple[Estimate, Estimate]]:
     """Raw agreement and kappa over the pairs that neither side revised or discarded: "" -> of two annotators, and if
     pairs are settled, annotator -> of theirs and the final labels, where open disagreements have none."""
-    compared = {"": given}
+    tables = {"": given}
     if len(settled):
         labels = given["label"].fillna(DISCARD).groupby(given["item"]).transform("nunique")
         agreed = given[(labels == 1) & ~given["item"].isin(settled["item"])].drop_duplicates("item")
         final = pd.concat([settled, agreed]).assign(annotator="")
         for name, own in given.groupby("annotator"):
-            compared[name] = pd.concat([own[own["item"].isin(final["item"])], final[final["item"].isin(own["item"])]])
-    labels = {name: untouched(each) for name, each in compared.items()}
-    return {
-        name: (share(each[:, 0] == each[:, 1]), kappa(compared[name])) for name, each in labels.items() if len(each)
-    }
+            tables[name] = pd.concat([own[own["item"].isin(final["item"])], final[final["item"].isin(own["item"])]])
+    labels = {name: untouched(each) for name, each in tables.items()}
+    return {name: (share(each[:, 0] == each[:, 1]), kappa(tables[name])) for name, each in labels.items() if len(each)}
 
 
 # ---------------------------------------------------------------- widget

@@ -26,7 +26,9 @@ import jinja2
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, logit, softmax
+from scipy.stats import entropy
 
 from nli_lib.agreement import average_precision, precision_within
 from nli_lib.corpora import load
@@ -76,8 +78,7 @@ def worklist(
     decided = given[["decision", "note"]].ne("").any(axis=1).to_numpy()
     chosen = decided | (np.arange(len(table)) < most)
     rows = table.loc[chosen, list(LIST_SHOWN)].astype({"uid": str, "gap": float, "p_gold": float})
-    if "votes" in table:
-        rows["votes"] = table.loc[chosen, "votes"].astype(int)
+    rows = rows.join(table.loc[chosen, [name for name in ("votes", *FOUND[2:]) if name in table]])
     said = list(said)
     if not chosen.all():
         said.append(f"This page has {chosen.sum():,} of {len(table):,} suspects; suspects.csv has all of them.")
@@ -276,6 +277,50 @@ def beside_label(table: pd.DataFrame, decided: ArrayLike) -> str:
     )
 
 
+# ---------------------------------------------------------------- error or variation
+
+
+# a user's columns with the labels of several people
+SEVERAL = r"(?i)(?:annotator|human|people)?[ _-]?(?:labels|label[ _-]?\d+|annotator[ _-]?\d+)(?: \(own\))?"
+
+
+def variation(
+    table: pd.DataFrame, place: ArrayLike, probabilities: ArrayLike, labels: ArrayLike, classes: Sequence[str]
+) -> dict[str, ArrayLike]:
+    """How much people disagree about pairs or, where their labels are not known, how uncertain the models are.
+
+    A contradicted label may be an error or, where people split, one of several defensible ones.
+
+    variation
+        entropy of the labels divided by its largest value, 0 (all agree) to 1
+    variation_by
+        "people: entailment 2, neutral 3" where columns of the pair (`SEVERAL`) hold two labels or more, by name and
+        apart or in one list; else "models": the entropy of their probabilities, temperature-scaled on all labels
+
+    Parameters
+    ----------
+    table
+        (K,) pairs with their own columns; place (K,): their positions in the corpus
+    probabilities
+        (N, C) out of sample, of the whole corpus; labels (N,)
+
+    References
+    ----------
+    Guo et al. (2017), On calibration of modern neural networks: temperature scaling.
+    """
+    logits, rows = np.log(np.maximum(probabilities, FLOOR)), np.arange(len(labels))
+    cells = [table[name].astype(str) for name in table if re.fullmatch(SEVERAL, name)]
+    given = sum(("," + each for each in cells), pd.Series("", table.index)).str.split(r"[,;|/]").explode()
+    given = given.str.strip(" []()'\"").map(canonical)
+    counts = pd.crosstab(given.index, given).reindex(index=table.index, columns=list(classes), fill_value=0)
+    people = counts.sum(axis=1).to_numpy() > 1
+    heat = minimize_scalar(lambda heat: -log_softmax(logits / heat, axis=1)[rows, labels].mean(), bounds=(0.05, 20)).x
+    shares = np.where(people[:, None], counts, softmax(logits[place] / heat, axis=1))
+    said = [", ".join(f"{name} {n}" for name, n in row.items() if n) for row in counts.to_dict("records")]
+    said = [f"people: {each}" if known else "models" for each, known in zip(said, people, strict=True)]
+    return {"variation": (entropy(shares, axis=1) / np.log(len(classes))).round(4), "variation_by": said}
+
+
 def read_list(folder: Path) -> pd.DataFrame:
     """Read the list of a folder, suspects.jsonl, from `evaluate.review_list` and perhaps `reorder`."""
     with (folder / "suspects.jsonl").open(encoding="utf-8") as lines:
@@ -295,6 +340,7 @@ def write_list(folder: Path, table: pd.DataFrame) -> None:
 FLOOR = 1e-12  # smallest probability used in a logarithm
 FAST_FOLDS, TRAINED_FOLDS = 5, 10
 MODELS = "models"  # the column that says whether the models of a list are better than the majority
+FOUND = (MODELS, EXPECTED, "variation", "variation_by")  # the columns that `finish` adds
 BETTER = {True: "better than the majority", False: "not better than the majority"}
 PAGE, RECORD = "suspects.html", "suspects.json"
 CROSS_SCORING, JUDGED = "31_cross_scoring", "32_which_labels_are_wrong"  # the chapters that train the models of a list
@@ -425,7 +471,7 @@ def score(corpus: Corpus, folder: Path, asked: Asked, columns: Mapping[str, str]
 
 def set_apart(folder: Path, own: Iterable[str]) -> None:
     """Append " (own)" to the names of those columns of the corpus, ``own``, that a list needs for its reviewer."""
-    names = {name: f"{name} (own)" for name in (*GIVEN[1:], MODELS, EXPECTED) if name in set(own)}
+    names = {name: f"{name} (own)" for name in (*GIVEN[1:], *FOUND) if name in set(own)}
     if names and (folder / "suspects.jsonl").is_file():
         table = read_list(folder)
         if not set(names.values()) <= set(table):
@@ -457,9 +503,11 @@ def finish(
     made = table["decision"].replace("", np.nan) if decided else pd.Series(np.nan, table.index)
     answers, waiting = made.map(DECISIONS).to_numpy(dtype=float), np.flatnonzero(made.isna())
     probability, right = how_right(table["gap"], table["kind"], answers, waiting)
-    table = table.assign(**{EXPECTED: probability.round(4), MODELS: BETTER[task.learnt]})
+    known = arrays(folder)
+    classes, place = known["classes"].tolist(), pd.Index(known["uid"]).get_indexer(table["uid"].astype(str))
+    people = variation(table, place, known["pred_probs"], known["labels"], classes)
+    table = table.assign(**{EXPECTED: probability.round(4), MODELS: BETTER[task.learnt]}, **people)
     write_list(folder, table)
-    classes = arrays(folder)["classes"].tolist()
     found = f"{len(table):,} of {task.accuracy.n:,} labels are contradicted. A contradicted label may be right."
     control = beside_label(table, answers)
     said = [how, *[task.words] * task.learnt, found, PRIOR_SAID, *[control] * bool(control)]

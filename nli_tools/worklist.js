@@ -224,6 +224,14 @@ function element(tag, name, text = "", parent = null) {
   return made;
 }
 
+// What speaks for an error or for variation: several people's labels or, where there are none, the models' uncertainty.
+function variation(row) {
+  if (row.variation === undefined) return "";
+  const labels = row.variation_by.split("people: ")[1];
+  if (labels === undefined) return ` Uncertainty of the models: ${row.variation.toFixed(2)} (0 to 1).`;
+  return row.variation > 0 ? ` People split here: ${labels}.` : ` People agree here: ${labels}.`;
+}
+
 // root    an element that is filled
 // list    what nli_tools/suspects.py makes: title, classes, every, warning, said, prior, scale, command, rows
 // store   read() -> [[uid, {decision, fix_to, note, when, learnt}], ...]; write(the same), which raises where it fails
@@ -469,7 +477,8 @@ export function worklist(root, list, store) {
       const votes = row.votes === undefined ? "" : `, pruned by ${row.votes} seeds`;
       facts.textContent =
         `${before}Label: ${row.gold}. The model says ${row.predicted} ` +
-        `(gap ${row.gap.toFixed(2)}, probability of the label ${row.p_gold.toFixed(3)}${votes}). uid ${row.uid}`;
+        `(gap ${row.gap.toFixed(2)}, probability of the label ${row.p_gold.toFixed(3)}${votes}).${variation(row)} ` +
+        `uid ${row.uid}`;
       for (const side of Object.keys(texts)) texts[side].textContent = row[side];
       if (document.activeElement !== note || note.dataset.uid !== row.uid) note.value = given.note;
       note.dataset.uid = row.uid;

@@ -7,6 +7,7 @@ from cells import functions
 from hypothesis import given, strategies as st
 from scipy import stats
 from sklearn.metrics import average_precision_score, cohen_kappa_score
+from small_reviews import both
 
 from nli_lib import agreement
 from nli_lib.agreement import Mismatches, average_precision, error_shares, kappa, precision_at, share_of, threshold
@@ -15,15 +16,6 @@ from nli_lib.generate.review import untouched
 WITHIN = functions("35_order_of_suspects").precision_within
 
 # ---------------------------------------------------------------- kappa
-
-
-def both(ones, others):
-    texts = {"premise": "a", "hypothesis": "b", "revised_premise": "a", "revised_hypothesis": "b", "discarded": False}
-    rows = [
-        {"item": f"{at:03}", "annotator": who, "label": label} | texts
-        for at, pair in enumerate(zip(ones, others, strict=True))
-        for who, label in zip("ab", pair, strict=True)]  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def drawn(n=200, same=0.7):

@@ -4,10 +4,12 @@ import html
 import os
 import re
 import shutil
+from pathlib import Path
 from urllib.parse import unquote
 
 import pandas as pd
 import pytest
+import yaml
 
 from nli_lib import paths
 from nli_lib.claims import RECORD, ledger, read_claims
@@ -24,38 +26,8 @@ MOST = 60  # words of an answer
 LOCAL = ("file:", "data:", "blob:")
 heard = {}  # window -> what the page that it shows has reported
 
-# Where on the screen a point of a plotly figure lies, in the middle of the points that are seen.
-POINT = """place => {
-    const trace = place._fullData.find(each => each.hoverinfo !== "skip" && each.x && each.x.length);
-    const {xaxis, yaxis} = place._fullLayout, box = place.getBoundingClientRect(), at = Math.floor(trace.x.length / 2);
-    return [box.x + xaxis._offset + xaxis.d2p(trace.x[at]), box.y + yaxis._offset + yaxis.d2p(trace.y[at])];
-}"""
+SCRIPTS = yaml.safe_load(Path(__file__).with_name("scripts.yaml").read_text(encoding="utf-8"))
 ANSWERS = "() => [...document.querySelectorAll('.hoverlayer .hovertext')].some(each => each.textContent.trim())"
-
-
-# The words above the fold that answer: captions and tables are not among them.
-SAID = """() => [...document.querySelectorAll('.tag_answer')].map(each => each.cloneNode(true)).map(copy => {
-    copy.querySelectorAll('figcaption, table, script, style').forEach(part => part.remove());
-    return copy.textContent;
-}).join(' ')"""
-# Texts whose colour is too near to the colour behind them (WCAG 2.1, contrast below 4.5).
-FAINT = """() => {
-    const numbers = text => text.match(/[0-9.]+/g).map(Number);
-    const linear = value => (value /= 255) <= .03928 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4;
-    const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
-    const behind = each => {
-        const found = each ? numbers(getComputedStyle(each).backgroundColor) : [255, 255, 255];
-        return found.length < 4 || found[3] > .5 ? found : behind(each.parentElement);
-    };
-    const found = new Set(), walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
-    while (walk.nextNode()) {
-        const own = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
-        if (!text || !own.checkVisibility() || own.closest('svg, script, style, .headerlink')) continue;
-        const [one, other] = [light(numbers(getComputedStyle(own).color)), light(behind(own))].sort((a, b) => b - a);
-        if ((one + .05) / (other + .05) < 4.5) found.add(own.tagName + ': ' + text.slice(0, 40));
-    }
-    return [...found].slice(0, 5);
-}"""
 THEME = "theme => document.documentElement.dataset.theme = theme"
 
 
@@ -95,7 +67,7 @@ def problems(page, file):
     page.set_viewport_size(LAPTOP)
     page.goto(file.as_uri())
     if page.locator(".tag_answer").count():
-        if (words := len(page.evaluate(SAID).split())) > MOST:
+        if (words := len(page.evaluate(SCRIPTS["said"]).split())) > MOST:
             found.append(f"the answer has {words} words")
         if page.locator(".verdict").first.bounding_box()["y"] > LAPTOP["height"] / 2:
             found.append("the verdict is not beside the question")
@@ -105,12 +77,12 @@ def problems(page, file):
             found.append(f"the figure of the answer ends {ends} px down")
     for theme in ("dark", "light"):
         page.evaluate(THEME, theme)
-        if faint := page.evaluate(FAINT):
+        if faint := page.evaluate(SCRIPTS["faint"]):
             found.append(f"faint in {theme}: {faint}")
     for place in page.locator(".interactive").all():
         place.scroll_into_view_if_needed()
         page.wait_for_function("place => place._fullData", arg=place.element_handle())
-        page.mouse.move(*place.evaluate(POINT))
+        page.mouse.move(*place.evaluate(SCRIPTS["point"]))
         try:
             page.wait_for_function(ANSWERS, timeout=5_000)
         except driver.TimeoutError:

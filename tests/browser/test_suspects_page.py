@@ -37,6 +37,7 @@ def suspects():
     names["kind"] = [f"P{p}G{g}" for p, g in zip(predicted, gold, strict=True)]
     uid = [f"=u{each}" if each % 7 == 0 else f"u{each}" for each in at]
     table = pd.DataFrame({"rank": range(1, SUSPECTS + 1), "uid": uid, **texts, **names, "gap": gap, "p_gold": 0.1})
+    table = table.assign(variation=0.6, variation_by="people: neutral 3, entailment 2")
     return table.set_index("uid")
 
 
@@ -144,6 +145,7 @@ def test_what_is_pressed_is_what_leaves_the_page_and_goes_into_another(page_file
     wait_for(page, 0)
     assert page.title() == TITLE == page.locator("h1").inner_text()
     assert page.locator(".nli-warning").inner_text() == "Not better."
+    assert "People split here: neutral 3, entailment 2. uid" in page.locator(".nli-facts").inner_text()
     pressed = work(page, rows, page.reload)
     assert page.title() == TITLE and page.locator("img").count() == 0
     assert SCRIPT in page.locator(".nli-premise").first.inner_text()

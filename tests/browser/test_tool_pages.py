@@ -3,11 +3,14 @@
 import csv
 import json
 import string
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from compared import made, whole
+from small_reviews import both
 from typer.testing import CliRunner
 
 from nli_lib import paths
@@ -18,6 +21,7 @@ from nli_tools import compare, review
 from nli_tools.commands import app
 from nli_tools.review import read_results, write_hits
 
+SCRIPTS = yaml.safe_load(Path(__file__).with_name("scripts.yaml").read_text(encoding="utf-8"))
 NASTY = "<script>document.title='executed'</script><img src=x onerror=\"document.title='executed'\"> =1+1"
 
 
@@ -70,8 +74,7 @@ TEXTS = [
     "two\r\nlines\rand\n\nmore, \"quoted\" & 'so' &amp; ${item1}",
     "\n a line end first",
     "\U0001f600 漢 é \x1b[31m \u2028 end",
-    "x" * 5_000,
-]
+    "x" * 5_000]  # fmt: skip
 
 
 def test_a_hit_shows_texts_as_texts_and_gives_them_back(browser, tmp_path):
@@ -98,36 +101,27 @@ def test_a_hit_shows_texts_as_texts_and_gives_them_back(browser, tmp_path):
         assert found[f"revised_{side}"].tolist() == pairs[side].tolist()
 
 
-MODEL = """const answered = []; let state = START;
-const model = { get: () => state, on: (_, act) => answered.push(act), off: () => {} };
-model.send = async (said) => { state = await told(said); answered.forEach((act) => act()); };
-widget.render({ model, el: document.body });"""
-
-
 def test_a_third_person_settles_by_key_what_two_said(browser, tmp_path):
     """The widget, with its kernel's half: both answers side by side, as texts and without names."""
-    pairs = pd.DataFrame({"item": [f"p{at}" for at in range(4)], "premise": TEXTS[:4], "hypothesis": "It is."})
-    given = pairs.merge(pd.DataFrame({"annotator": ["anna", "bert"], "label": ["neutral", "entailment"]}), how="cross")
-    given = given.assign(revised_premise=given["premise"], revised_hypothesis="It is.", discarded=False)
-    given.loc[given["label"] == "neutral", "revised_hypothesis"] = NASTY
+    given = both(["neutral"] * 4, ["entailment"] * 4, ["anna", "bert"], premise=np.repeat(TEXTS[:4], 2))
+    given = given.assign(revised_premise=given["premise"], revised_hypothesis=[NASTY, "b"] * 4)
+    left, pairs = {"neutral": NASTY}, given[["item", "premise", "hypothesis"]].drop_duplicates()
     widget = review.ReviewWidget(review.Adjudication(pairs, tmp_path, given, "carl"))
-    page, taken = browser.new_page(viewport={"width": 800, "height": 500}), []
+    page, taken = browser.new_page(), []
     page.expose_function("told", lambda said: (widget.take(said), widget.state)[1])
     css, script = ((review.HERE / f"widget.{end}").read_text() for end in ("css", "js"))
-    script = script.replace("export default", "const widget =") + MODEL
+    script = script.replace("export default", "const widget =") + SCRIPTS["widget"]
     script = script.replace("START", json.dumps(widget.state).replace("<", "\\u003c"))
     page.set_content(f"<style>{css}</style><script type=module>{script}</script>")
     for done, key in enumerate("ab3d"):
-        pair, said = widget.state["pair"], page.locator(".nli-review-said > div")
-        for name, words in zip(review.PLACES, said.all_inner_texts(), strict=True):
-            assert words == pair[name] + (f"\n\nhypothesis: {NASTY}" if pair[name] == "neutral" else "")
-        left, right = (said.nth(at).bounding_box() for at in (0, 1))
-        assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
-        assert not {"anna", "bert"} & set(page.locator("body").inner_text().split())
+        pair, (first, second) = widget.state["pair"], page.locator(".nli-review-said > div").all()
+        said = {pair[name]: each.inner_text() for name, each in (("first", first), ("second", second))}
+        assert said == {"neutral": f"neutral\n\nhypothesis: {NASTY}", "entailment": "entailment"}
+        assert first.bounding_box()["y"] == second.bounding_box()["y"] and "anna" not in page.content()
         taken.append({"a": pair["first"], "b": pair["second"], "3": "contradiction", "d": ""}[key])
         page.locator(".nli-review").press(key)
         page.get_by_text(f"carl: {done + 1} of 4").wait_for()
     found = annotations(tmp_path / review.SETTLED)
     assert found["label"].fillna("").tolist() == taken and page.title() == ""
-    assert found["revised_hypothesis"].tolist() == [NASTY if label == "neutral" else "It is." for label in taken]
+    assert found["revised_hypothesis"].tolist() == [left.get(label, "b") for label in taken]
     page.close()

@@ -98,16 +98,15 @@ def test_two_windows_may_be_open(tmp_path, pairs):
     assert other.progress == (1, 3) and other.pair["item"] != item
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        (lambda r: r.label("nothing", "neutral", premise="a", hypothesis="b"), "'nothing' is not in this queue of 3"),
-        (lambda r: label(r, "maybe"), "field label: Input should be 'entailment'"),
-        (lambda r: label(r, premise=" "), "the premise must have 1 to 200,000 characters"),
-        (lambda r: label(r, hypothesis="a\0b"), "the hypothesis must have .* no NUL"),
-        (lambda r: label(r, hypothesis="a" * 200_001), "Restore it, or discard the pair"),
-    ],
-)
+NO_ANSWERS = [
+    (lambda r: r.label("nothing", "neutral", premise="a", hypothesis="b"), "'nothing' is not in this queue of 3"),
+    (lambda r: label(r, "maybe"), "field label: Input should be 'entailment'"),
+    (lambda r: label(r, premise=" "), "the premise must have 1 to 200,000 characters"),
+    (lambda r: label(r, hypothesis="a\0b"), "the hypothesis must have .* no NUL"),
+    (lambda r: label(r, hypothesis="a" * 200_001), "Restore it, or discard the pair")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "said"), NO_ANSWERS)
 def test_what_is_no_answer_is_not_written(tmp_path, pairs, what, said):
     review = Review(pairs, tmp_path, "anna")
     with pytest.raises(CorpusError, match=said):
@@ -173,21 +172,12 @@ SHOWN = ("A dog runs.", "It moves.")
 ENTAILED, NEUTRAL = ({"label": name} for name in ("entailment", "neutral"))
 RULES = [  # what the two say, the rule, the genre, and what each order can leave
     ({"discarded": True, "premise": "changed"}, NEUTRAL, DISCARDED, None, {(None, None, None)}),
-    (
-        ENTAILED | {"premise": "A cat."},
-        {"label": "contradiction", "hypothesis": "It sits."},
-        *(BOTH, "generated_revised"),
-        {("A cat.", "It moves.", "entailment"), ("A dog runs.", "It sits.", "contradiction")},  # one of them, whole
-    ),
+    (ENTAILED | {"premise": "A cat."}, {"label": "contradiction", "hypothesis": "It sits."}, BOTH, "generated_revised",
+     {("A cat.", "It moves.", "entailment"), ("A dog runs.", "It sits.", "contradiction")}),  # one of them, whole
     (ENTAILED | {"premise": "A cat runs."}, NEUTRAL, ONE, "generated", {(*SHOWN, "neutral")}),
-    (
-        ENTAILED | {"premise": "a dog, runs"},
-        NEUTRAL,
-        *(COSMETIC, "generated_revised"),
-        {("a dog, runs", "It moves.", "entailment")},
-    ),
-    (ENTAILED, NEUTRAL, NONE, "generated", {(*SHOWN, "entailment"), (*SHOWN, "neutral")}),
-]
+    (ENTAILED | {"premise": "a dog, runs"}, NEUTRAL, COSMETIC, "generated_revised",
+     {("a dog, runs", "It moves.", "entailment")}),
+    (ENTAILED, NEUTRAL, NONE, "generated", {(*SHOWN, "entailment"), (*SHOWN, "neutral")})]  # fmt: skip
 
 
 @pytest.mark.parametrize(("one", "other", "rule", "genre", "possible"), RULES)
@@ -243,15 +233,14 @@ def test_the_items_stand_in_their_order_and_more_than_two_annotations_are_drawn_
     assert aggregate(rows)["item"].tolist() == [1, 3]
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([answer(7, "a")], "item 7 has one annotation"),
-        ([answer(7, "a"), answer(7, "a")], "item 7 has two annotations of one annotator"),
-        ([{"item": 1}], "lack the column annotator"),
-    ],
-)
-def test_what_cannot_be_aggregated_is_named(rows, said):
+NOTHING = {
+    "item 7 has one annotation": [answer(7, "a")],
+    "item 7 has two annotations of one annotator": [answer(7, "a"), answer(7, "a")],
+    "lack the column annotator": [{"item": 1}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "rows"), NOTHING.items())
+def test_what_cannot_be_aggregated_is_named(said, rows):
     with pytest.raises(CorpusError, match=said):
         aggregate(pd.DataFrame(rows))
 

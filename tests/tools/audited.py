@@ -58,6 +58,11 @@ def numbers_of(name):
     return json.loads(text_of(name))
 
 
+def lines(path):
+    """The values of a file of one JSON value a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def label_studio(configuration):
     """Label Studio's own judge of a configuration, its tasks and annotations."""
     reason = "label-studio-sdk is not installed: no judge of the files (.ci/setup test)"

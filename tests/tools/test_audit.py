@@ -3,6 +3,7 @@
 Run alone: pytest tests/tools/test_audit.py. With NLI_DATA, real corpora too."""
 
 import collections
+import hashlib
 import importlib.util
 import itertools
 import json
@@ -286,10 +287,8 @@ def test_what_to_clean_comes_first():
     first = content(corpus(rows + other, skipped={"unknown label": 40}), corpus(rows[:7]))[1]["next"][0]
     said = "Clean first: fix the 40 rows that cannot be used (14.0% of the file); then remove the 7 pairs"
     assert first.startswith(said)
-    assert content(corpus(rows + other + rows[100:110]))[1]["next"][0] == (
-        "Clean first: decide about the 10 rows whose pair has more than one label; then drop the 15 rows "
-        "that repeat an earlier pair."
-    )
+    said = "Clean first: decide about the 10 rows whose pair has more than one label; then drop the 15 rows that repeat"
+    assert content(corpus(rows + other + rows[100:110]))[1]["next"][0] == f"{said} an earlier pair."
 
 
 def test_the_page_is_one_file_without_script_and_shows_text_as_text():
@@ -557,6 +556,23 @@ def test_the_card_is_that_of_the_audit_or_audits_first(here, monkeypatch):
     monkeypatch.setattr(own_corpus, "load", None)
     assert card("--test", "planted")[1] == 5
     assert call("card", "mine.csv", "--test", "snli").exit_code == 1 and len(asked) == 6  # not the leakage to another
+
+
+def test_croissant_holds_the_numbers_of_the_audit(here):
+    path = write(here / "a b.csv", pairs())
+    assert "Add license, creator, url" in ran("card", path, "--croissant")
+    figures, made = numbers_of("audit.json")["figures"], numbers_of("croissant.json")
+    (file,), (records,) = made["distribution"], made["recordSet"]
+    assert file["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest() and file["contentUrl"] == "a%20b.csv"
+    names = {each["name"] for each in records["field"]}
+    rows = [{name: row.pop(f"quality/{name}") for name in names} for row in map(dict, records["data"])]
+    assert {row.pop("figure"): row for row in rows} == figures and len(rows) == len(figures) > 20
+    judge = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed (.ci/setup test): no judge")
+    read = judge.Dataset(jsonld=made)
+    said = sorted(re.findall(r"(\w+)\" is recommended", str(read.metadata.issues.warnings)))
+    assert said == ["citeAs", "datePublished", "license", "version"] and not read.metadata.issues.errors
+    found = {row["quality/figure"]: row["quality/value"] for row in read.records("quality")}
+    assert found == pytest.approx({name: each["value"] for name, each in figures.items()})
 
 
 def test_an_audit_of_other_columns_is_another_audit(here):

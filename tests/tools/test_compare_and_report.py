@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from audited import NAMES, WORDS, call, corpus, elements, export, numbers_of, ran, telling, text_of, write
+import yaml
+from audited import NAMES, WORDS, call, corpus, elements, export, lines, numbers_of, ran, telling, text_of, write
 from compared import PREMISES, TITLE, TRUTH, N, S, made, whole
 from sklearn.linear_model import LogisticRegression
 from tiny_encoder import write_encoder
@@ -365,6 +366,8 @@ def test_shares_of_levels_are_those_of_a_plain_count():
             means = [rows.mean() if called == name else each[rows].mean() for rows in inside]
             assert found[called] == pytest.approx(np.mean(means))
     assert sum(found[name] for name in ("easy", "ambiguous", "hard")) == pytest.approx(1)
+    assert sorted(uid for uids in part["pairs"].values() for uid in uids) == sorted(OWN.uid)
+    assert level_figures(OWN, runs[:1])["pairs"]["hard"] == OWN.uid[level[0] == 2].tolist()
     right = np.mean([each[0][-1].argmax(axis=1) == OWN.labels for each in runs])
     assert found["fitted by the pair"] == pytest.approx(right)
     shares = [each for each in part["figures"].values() if each["unit"] == "share"]
@@ -441,8 +444,9 @@ def test_without_training_a_report_has_audit_and_suspects(mine):
 
 @pytest.mark.slow
 def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(mine, encoder, request):
-    words = [mine, "--encoder", encoder, "--epochs", 3, "--seeds", 2, "--pairs", 120]
+    words = [mine, "--encoder", encoder, "--epochs", 3, "--seeds", 2, "--pairs", 120, "--tasks"]
     content, page = reported(*words)
+    assert sum(len(lines(export("tasks") / f"mine_{level}.jsonl")) for level in report.LEVELS) == 120
     levels = content["levels"]
     assert "120 of 150 pairs" in levels["said"] and "small scale" in levels["said"] and levels["said"] in page
     last = [np.load(path / "logits.npy")[-1] for path in paths.RUNS.glob("*_pair_*")]
@@ -471,6 +475,31 @@ def test_a_list_of_this_very_corpus_is_taken_and_another_is_not(mine, tmp_path):
     assert found["page"] == "probs/suspects.html" and "probs/suspects.html" in page
     mine.write_text(mine.read_text(encoding="utf-8").replace("dog", "cat"), encoding="utf-8")
     assert "linear models" in reported(mine)[0]["suspects"]["how"]
+
+
+def test_parts_of_a_file_are_tasks_that_the_harness_runs(mine, tmp_path, monkeypatch):
+    ran("suspects", mine, "--fast")
+    first, *others = pd.read_csv(export("fast") / "suspects.csv")["uid"]
+    decided = write(tmp_path / "decided.csv", [(first, "keep"), (others[0], "fix")], header=("uid", "decision"))
+    ran("suspects", mine, "--fast", "--decided", decided)
+    ran("report", mine, "--fast", "--tasks")
+    folder, two = export("tasks"), replace(corpus([("P", "H.", "not_entailment")], TWO_WAY), name="a b")
+    report.write_tasks(folder, two, {"hard": np.array([True])})
+    files = (folder / f"mine_{part}.jsonl" for part in ("all", "unsuspected"))
+    whole, free = ({row["uid"]: row["label"] for row in lines(file)} for file in files)
+    assert whole.keys() - free.keys() == set(others) and len(others) > 5
+    assert [*whole.values()] == load(str(mine)).labels.tolist()
+    sizes = {"mine_all": 150, "mine_unsuspected": len(free), "a_b_hard": 1}
+    for name in sizes:
+        task = yaml.safe_load((folder / f"{name}.yaml").read_text())
+        words = "True, False, or Neither" if "mine" in name else "True or False"
+        assert task["doc_to_text"] == "{{premise}}\nQuestion: {{hypothesis}} " + f"{words}?\nAnswer:"
+        assert task["doc_to_choice"] == [word for word in ("True", "Neither", "False") if word in words]
+    harness = pytest.importorskip("lm_eval.tasks", reason="lm_eval is not installed: no judge of the tasks")
+    monkeypatch.chdir(folder)  # where the tasks find their files
+    given = {"task_manager": harness.TaskManager(include_path=".", include_defaults=False)}
+    said = pytest.importorskip("lm_eval.evaluator").simple_evaluate("dummy", tasks=["mine_parts", "a_b_hard"], **given)
+    assert {name: each["effective"] for name, each in said["n-samples"].items()} == sizes
 
 
 def test_a_comparison_of_the_file_as_it_is_now_is_a_part(mine):

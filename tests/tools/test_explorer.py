@@ -37,8 +37,7 @@ MISFITS = [
     (SimpleNamespace(logits=LOGITS, labels=(CORPUS.labels + 1) % 3), {}, "other labels"),
     (LOGITS, {"a": [1, 2]}, r"a has shape \(2,\)"),
     (LOGITS, {"label": np.ones(60)}, "a score cannot be called label"),
-    (None, {"a": np.ones(60)}, "there is no variability to draw"),
-]
+    (None, {"a": np.ones(60)}, "there is no variability to draw")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "scores", "said"), MISFITS)

@@ -2,7 +2,6 @@
 
 Run alone: pytest tests/tools/test_generate_command.py"""
 
-import json
 import shlex
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -10,7 +9,7 @@ from unittest.mock import Mock
 
 import pandas as pd
 import pytest
-from audited import exit_code, refused, write
+from audited import exit_code, lines, refused, write
 
 from nli_lib import paths
 from nli_lib.corpora import load
@@ -91,10 +90,6 @@ def ask(mine, monkeypatch, capsys):
         return code, *capsys.readouterr()
 
     return asked
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def command_of(said):
@@ -190,14 +185,8 @@ def test_what_is_missing_is_one_line_before_anything_is_trained(mine, ask, monke
 
 @pytest.mark.parametrize(("status", "message"), [(401, "set OPENAI_API_KEY."), (400, "the last one: 400 Bad Request")])
 def test_a_server_that_refuses_is_one_line(mine, ask, monkeypatch, status, message):
-    class Refuses(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *words):
-            pass
-
+    said = {"do_POST": lambda self: (self.send_response(status), self.end_headers()), "log_message": lambda *_: None}
+    Refuses = type("Refuses", (BaseHTTPRequestHandler,), said)
     with HTTPServer(("127.0.0.1", 0), Refuses) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv(llm.ADDRESS, f"http://127.0.0.1:{server.server_port}/v1")

@@ -182,8 +182,7 @@ UNMATCHED = [
     ({"neutral": "high"}, "row 1, column 'neutral': 'high' is not a number"),
     ({"neutral": ""}, "row 1, column 'neutral': '' is not a number"),
     ({"neutral": None, "LABEL_1": 1}, "no column for the class 'neutral'; found 'uid', 'entailment'"),
-    ({"p_neutral": 1}, "the columns 'neutral', 'p_neutral' for the class 'neutral'"),
-]
+    ({"p_neutral": 1}, "the columns 'neutral', 'p_neutral' for the class 'neutral'")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "said"), UNMATCHED)

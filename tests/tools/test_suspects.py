@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from audited import WORDS, call, export, ran, refused
+from scipy.special import softmax
+from scipy.stats import entropy
 
 from nli_lib import paths
 from nli_lib.corpora import load
@@ -213,6 +215,25 @@ def test_a_fast_list_needs_no_torch(mine, tmp_path):
     assert done.returncode == 0 and (export("fast") / "suspects.html").is_file(), done.stderr
 
 
+def test_a_pair_on_which_people_split_or_models_doubt_is_shown_as_such(mine):
+    logits, drawn = np.random.default_rng(0).normal(scale=2, size=(4_000, 3)), np.random.default_rng(1)
+    labels = (drawn.gumbel(size=(4_000, 3)) + logits).argmax(axis=1)  # by the softmax of these logits
+    plain, table = entropy(softmax(logits, axis=1), axis=1) / np.log(3), pd.DataFrame(index=range(4_000))
+    for heat in (0.25, 1, 4):  # models that are not sure enough, or too sure
+        found = suspects.variation(table, table.index, softmax(logits * heat, axis=1), labels, LABELS)
+        assert set(found["variation_by"]) == {"models"} and np.abs(found["variation"] - plain).max() < 0.04
+    several = {"label1": ["neutral", "", "x"], "label 2": ["Entailment", "neutral", ""], "source": "neutral, neutral"}
+    table = pd.DataFrame({**several, "annotator_labels": ["['neutral', \"neutral\"]", "neutral|neutral", "neutral"]})
+    found = suspects.variation(table.set_axis([3, 1, 0]), [3, 1, 0], softmax(logits, axis=1), labels, LABELS)
+    assert found["variation_by"] == ["people: entailment 1, neutral 3", "people: neutral 3", "models"]
+    assert found["variation"] == pytest.approx([entropy([1, 3]) / np.log(3), 0, plain[0]], abs=0.04)
+    path = mine(extra=("variation",))
+    pd.read_csv(path).assign(label1="neutral", label2="neutral").to_csv(path, index=False)
+    ask(path, "--fast")
+    rows = [(row["variation_by"], row["variation"]) for row in page_of()["rows"]]
+    assert set(rows) == {("people: neutral 2", 0)} and set(listed()["variation (own)"]) == {"theirs"}
+
+
 # ---------------------------------------------------------------- decisions
 
 
@@ -276,8 +297,7 @@ NO_DECISIONS = [
     ("uid,decision\na,keep\na,fix\n", "row 3, uid 'a' is decided twice"),
     ("uid,decision,fix_to\na,,neutral\n", "row 2, fix_to 'neutral' needs the decision fix, not ''"),
     ("", "cannot be read as a csv: No columns"),
-    (None, r"decided.csv cannot be read as a csv: .*No such file"),
-]
+    (None, r"decided.csv cannot be read as a csv: .*No such file")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "said"), NO_DECISIONS)
