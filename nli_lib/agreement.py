@@ -202,6 +202,29 @@ def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) 
     return (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / found[:, -1]
 
 
+def precision_within(
+    scores: ArrayLike, wrong: ArrayLike, label: ArrayLike, weights: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Average precision within a label under R weightings, (R,): the mean over the labels that are wrong somewhere,
+    each ranked alone, so that an order gains nothing by knowing how often each label is wrong.
+
+    scores, wrong, label (K,); weights (R, K) as in `weighted_precision`, by default one row of ones.
+
+    Examples
+    --------
+    >>> from nli_lib.agreement import precision_within
+    >>> wrong, label = [True, False, True, False], [0, 0, 1, 1]
+    >>> precision_within([3, 4, 2, 1], wrong, label)  # second among the first label's, first among the other's
+    array([0.75])
+    """
+    scores, wrong, label = np.asarray(scores), np.asarray(wrong, dtype=bool), np.asarray(label)
+    weights = np.ones((1, len(label))) if weights is None else np.asarray(weights)
+    parts = [label == each for each in np.unique(label[wrong])]
+    with np.errstate(invalid="ignore"):  # a weighting without an error of a label
+        found = [weighted_precision(scores[part], wrong[part], weights[:, part]) for part in parts]
+    return np.nanmean(found, axis=0)
+
+
 def precision_at(scores: ArrayLike, wrong: ArrayLike, k: int) -> float:
     """Share of wrong examples among the k with the highest scores, 0 to 1; of equal scores the expected share counts.
 
