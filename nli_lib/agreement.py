@@ -204,7 +204,7 @@ def weighted_precision(scores: ArrayLike, wrong: ArrayLike, weights: ArrayLike) 
 
 
 def precision_within(
-    scores: ArrayLike, wrong: ArrayLike, label: ArrayLike, weights: ArrayLike
+    scores: ArrayLike, wrong: ArrayLike, label: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[float, NDArray[np.float64]]:
     """Average precision within a label, and the same under R weightings (R,): the mean over the labels, each alone, of
     which one is wrong.
@@ -212,17 +212,17 @@ def precision_within(
     Labels differ in their share of wrong ones, so an order that knows only the label is already better than a random
     one over all labels; within a label it is not.
 
-    scores (N,), high = suspect; wrong (N,) bool, at least one True; label (N,); weights (R, N).
+    scores (N,), high = suspect; wrong (N,) bool, at least one True; label (N,); weights (R, N), by default one row of
+    ones.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from nli_lib.agreement import precision_within
-    >>> wrong, label = np.array([True, False, True, False]), np.array([0, 0, 1, 1])
-    >>> precision_within([1, 2, 4, 3], wrong, label, np.ones((1, 4)))
+    >>> precision_within([1, 2, 4, 3], [True, False, True, False], [0, 0, 1, 1])
     (0.75, array([0.75]))
     """
     scores, wrong, label = np.asarray(scores, dtype=float), np.asarray(wrong, dtype=bool), np.asarray(label)
+    weights = np.ones((1, len(label))) if weights is None else weights
     parts = [part for each in np.unique(label) if wrong[part := label == each].any()]
     with np.errstate(invalid="ignore"):  # a weighting without an error of a label
         draws = [weighted_precision(scores[part], wrong[part], weights[:, part]) for part in parts]

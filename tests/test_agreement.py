@@ -128,6 +128,13 @@ def test_within_a_label_an_order_gains_nothing_by_knowing_the_labels():
     assert agreement.precision_within(1 - label, wrong, label, weights)[0] == by_label
     whole, _ = WITHIN(1.0 - label, wrong, 0 * label, weights)
     assert whole == pytest.approx(average_precision(1.0 - label, wrong)) and whole > by_label
+    random = np.random.default_rng(0)
+    scores, weights = random.normal(size=20), random.integers(1, 4, size=(5, 20))
+    _, found = agreement.precision_within(scores, wrong, label, weights)
+    parts = [label == each for each in (0, 1)]
+    plain = [[average_precision_score(wrong[p], scores[p], sample_weight=row[p]) for p in parts] for row in weights]
+    assert found == pytest.approx(np.mean(plain, axis=1))
+    assert agreement.precision_within(label, wrong, label)[0] == pytest.approx(by_label)
 
 
 examples = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)

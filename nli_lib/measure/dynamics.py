@@ -192,6 +192,53 @@ def forgetting(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     return (right[:-1] & ~right[1:]).sum(axis=0, dtype=np.int64)
 
 
+def el2n(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Length of the error vector (EL2N), averaged over the epochs, 0 to 1.42; high = hard.
+
+    Notes
+    -----
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: mean over e of ``|p[e, i] - y[i]|``, y[i] the one-hot label.
+    *Departures*: the paper takes an early epoch and the mean over ten trainings; here the caller chooses.
+
+    References
+    ----------
+    Paul et al. (2021).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import el2n
+    >>> el2n(np.log([[[0.2, 0.4, 0.4]]]), labels=[0]).round(2)
+    array([0.98])
+    """
+    return np.linalg.norm(_errors(logits, labels), axis=-1).mean(axis=0)
+
+
+def self_influence(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    """Self-influence of an example through the bias of the last layer, 0 to 2 E; high = hard.
+
+    Notes
+    -----
+    Shapes: logits (E, N, C), labels (N,) -> (N,).
+    Formula: sum over e of ``|p[e, i] - y[i]|^2``, the squared gradient of the loss of each epoch's model.
+    *Departures*: TracIn weights the epochs by their learning rates, and for the weights of the last layer multiplies by
+    the squared length of its input, which is not recorded; for inputs of equal length the order is the same.
+
+    References
+    ----------
+    TracIn (Pruthi et al. 2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nli_lib.measure.dynamics import self_influence
+    >>> self_influence(np.log([[[0.2, 0.4, 0.4]]]), labels=[0]).round(2)
+    array([0.96])
+    """
+    return (_errors(logits, labels) ** 2).sum(axis=(0, -1))
+
+
 def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
     """All six scores by name, each (N,), for a table of examples: (E, N, C), (N,) -> {"confidence": (N,), ...}.
 
@@ -214,6 +261,11 @@ def scores(logits: ArrayLike, labels: ArrayLike) -> dict[str, NDArray]:
 def _gold_probabilities(logits: ArrayLike, labels: ArrayLike) -> Floats:
     scores, gold = check_scored(logits, labels)
     return _at_gold(softmax(scores, axis=-1), gold)  # (E, N)
+
+
+def _errors(logits: ArrayLike, labels: ArrayLike) -> Floats:
+    scores, gold = check_scored(logits, labels)
+    return softmax(scores, axis=-1) - np.eye(scores.shape[-1])[gold]  # (E, N, C)
 
 
 def _at_gold(values: Floats, gold: NDArray[np.int64]) -> Floats:

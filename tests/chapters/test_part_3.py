@@ -1,9 +1,12 @@
 """Cells of the chapters on known errors and on the order of suspects. Alone: pytest tests/chapters/test_part_3.py"""
 
+import re
+from collections import namedtuple
+
 import numpy as np
 import pandas as pd
 import pytest
-from cells import functions, ran
+from cells import code, functions, ran
 from scipy import stats
 from sklearn.metrics import average_precision_score
 
@@ -187,3 +190,53 @@ def test_a_list_that_is_too_short_has_no_rows():
     table, gains = compared([planted(40), planted(30)], [50, 30], halves=5)
     assert table["depth"].unique().tolist() == [30] and gains.index.tolist() == [30]
     assert all(part.empty for part in compared([], [50]))
+
+
+# ---------------------------------------------------------------- 38: detectors
+
+SIDE = functions("38_detectors", RESAMPLES=20)
+
+
+def trial(n=240, trainings=2):
+    """Labels of which a tenth is wrong; models, neighbours and people see the truth."""
+    rng = np.random.default_rng(3)
+    true, wrong = np.arange(n) % 3, rng.permutation(n) < n // 10
+    label = np.where(wrong, (true + 1) % 3, true)
+    views = rng.normal(size=(2, trainings, 4, n, 3)) + 3 * np.eye(3)[true]
+    near, means, z, ngrams = rng.normal(size=(4, n, 3)) + 3 * np.eye(3)[true]
+    five = np.where(rng.random((n, 5)) < 0.8, true[:, None], rng.integers(0, 3, (n, 5)))
+    five[:, 0] = label
+    Trial = namedtuple("Trial", "label group pair hypothesis crossed near means z ngrams five")
+    return Trial(label, np.arange(n) // 3, *views, views[0][:, -1], near, means, z, ngrams, five), wrong
+
+
+def test_a_larger_share_of_noise_has_the_smaller_in_it():
+    labels, others = np.zeros(100, dtype=int), np.where(np.arange(100)[:, None] < 60, [[-1, 2, 0]], -1)
+    few, many = (SIDE.replaced(labels, others, share) for share in (0.1, 0.3))
+    assert ((few != 0).sum(), (many != 0).sum()) == (10, 30) and set(many[many != 0]) == {2}
+    assert (many[few != 0] != 0).all() and (few[60:] == 0).all()
+
+
+def test_dawid_and_skene_find_who_confuses_what():
+    rng, true = np.random.default_rng(0), np.arange(600) % 3
+    careful = np.where(rng.random((600, 3)) < 0.75, true[:, None], rng.integers(0, 3, (600, 3)))
+    given = np.column_stack([careful, (true + 1) % 3, (true + 1) % 3])  # two always err, in one way
+    given[:50, 0] = -1
+    found, votes = SIDE.dawid_skene(given), (given[..., None] == np.arange(3)).sum(axis=1).argmax(axis=1)
+    assert (found.argmax(axis=1) == true).mean() > 0.95 > 0.9 > (votes == true).mean()
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+def test_ones_own_detector_is_judged_with_the_others():
+    """The line of the chapter's second exercise, put after the cell with the detectors."""
+    (line,) = re.findall(r'`(DETECTORS\["mine"\].*?)`', "\n".join(code("38_detectors", kind="markdown")))
+    given, wrong = trial()
+    exec(line, vars(SIDE) | {"entropy": stats.entropy})
+    names = [*SIDE.DETECTORS, SIDE.BORDA, *SIDE.WITH_PEOPLE]
+    found, first, groups = SIDE.judge(given, np.arange(240), wrong)
+    found = {key: values[:, 0].mean() for key, values in found.items()}
+    assert {name for name, _ in found} == {*names, SIDE.ALONE, SIDE.TWIN} and groups == 80
+    assert found[SIDE.ALONE, SIDE.WITHIN] == pytest.approx(wrong.mean(), abs=0.02)
+    blind = {"mine", "variability", "max variability", "forgetting", SIDE.ALONE, SIDE.TWIN, "level of difficulty"}
+    assert min(value for (name, _), value in found.items() if name not in blind) > 0.5 > found["mine", SIDE.WITHIN]
+    assert len({row[0] for row in first}) == len(names) + 2 and max(row[-1] for row in first) <= 1

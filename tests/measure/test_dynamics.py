@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from nli_lib.corpora import suites
@@ -68,6 +68,16 @@ def test_slow_twin_of_the_scores():
         slow |= {"correctness": sum(right) / 5, "margin": sum(gaps) / 5}
         slow["forgetting"] = sum(a and not b for a, b in pairwise(right))
         assert {name: values[i] for name, values in found.items()} == pytest.approx(slow)
+
+
+def test_an_examples_influence_on_itself_is_the_squared_gradient_of_its_loss():
+    """By finite differences of the cross-entropy in the bias of the last layer, epoch by epoch."""
+    logits, labels = random_run(examples=8)
+    at, step = np.arange(8), 1e-6
+    slopes = [(logsumexp(logits + step * one, axis=-1) - (logits + step * one)[:, at, labels]) for one in np.eye(3)]
+    slopes = (np.array(slopes) - (logsumexp(logits, axis=-1) - logits[:, at, labels])) / step  # (C, E, N)
+    assert dynamics.self_influence(logits, labels) == pytest.approx((slopes**2).sum(axis=(0, 1)), rel=1e-4)
+    assert dynamics.el2n(logits, labels) == pytest.approx(np.sqrt((slopes**2).sum(axis=0)).mean(axis=0), rel=1e-4)
 
 
 def test_of_two_classes_max_variability_is_the_variability():
