@@ -276,7 +276,8 @@ def run(
 
 def write_tasks(folder: Path, corpus: Corpus, parts: Mapping[str, ArrayLike]) -> list[Path]:
     """Write parts of a corpus, name -> (N,) bool, as tasks of lm-evaluation-harness, a yaml and a jsonl file each, with
-    a common tag; return the paths of the yaml files, which are used in their folder::
+    a common tag; return the paths of the yaml files, which are used in their folder. Empty parts are left out, and the
+    corpus's tasks from before are removed::
 
         lm_eval --include_path . --tasks mine_parts --model hf --model_args pretrained=...
 
@@ -287,7 +288,9 @@ def write_tasks(folder: Path, corpus: Corpus, parts: Mapping[str, ArrayLike]) ->
     EleutherAI/lm-evaluation-harness, docs/task_guide.md, version 0.4.13.
     """
     tag, written = re.sub(r"\W+", "_", corpus.name), []
-    for part, rows in parts.items():
+    for old in folder.glob(f"{tag}_*"):
+        old.unlink()
+    for part, rows in ((part, rows) for part, rows in parts.items() if np.any(rows)):
         about = {"tag": tag, "part": part, "task": f"{tag}_{part}", "classes": corpus.classes, "n": int(np.sum(rows))}
         write_jsonl(folder / f"{tag}_{part}.jsonl", corpus.table.loc[rows, ["uid", *SIDES, "label"]])
         text = templates(html=False).get_template("task.yaml").render(about, version=version())

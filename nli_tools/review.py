@@ -280,8 +280,7 @@ class Adjudication(Review):
             pair = told.loc[item]
             label, start = (pair[word], f"{word}_") if word in PLACES else (canonical(word) or word, "")
             if label not in ("", *LABELS, DISCARD):
-                words = f"write first, second, {', '.join(LABELS)}, {DISCARD} or nothing"
-                raise ToolError(f"{where}, settled {word!r}: {words}.")
+                raise ToolError(f"{where}, settled {word!r}: write first, second, {', '.join(LABELS)} or {DISCARD}.")
             if item in found["item"].iloc[:at].to_numpy():
                 raise ToolError(f"{where}, item {item!r} appears twice: keep only one of the two rows.")
             if word not in ("", pair["settled"]):
@@ -361,9 +360,7 @@ def review_widget(
     return ReviewWidget(_review(pairs(load(corpus, **where)), Path(folder), annotator, seed, answers))
 
 
-def _review(
-    pairs: pd.DataFrame, folder: Path, annotator: str, seed: int, answers: Sequence[str | Path] | None
-) -> Review:
+def _review(pairs: pd.DataFrame, folder: Path, annotator: str, seed: int, answers: Sequence | None) -> Review:
     if answers is None:
         return Review(pairs, folder, annotator, seed=seed)
     return Adjudication(pairs, folder, collect(pairs, folder, [*map(Path, answers)]), annotator, seed=seed)
@@ -424,8 +421,7 @@ def adjudicate(request: Request, annotator: str, files: Sequence[Path], path: Pa
     folder, corpus = _asked(request)
     review = _review(pairs(corpus), folder, annotator, seed, files)
     review.read(path) if path.is_file() else write_csv(path, review.table().reset_index())
-    done, count = review.progress
-    return [f"{done:,} of {count:,} disagreements are settled. Fill in the column settled of:", str(path)]
+    return ["{:,} of {:,} disagreements are settled. Fill in the last column of:".format(*review.progress), str(path)]
 
 
 def _asked(request: Request) -> tuple[Path, Corpus]:

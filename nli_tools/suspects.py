@@ -287,7 +287,7 @@ SEVERAL = r"(?i)(?:annotator|human|people)?[ _-]?(?:labels|label[ _-]?\d+|annota
 def variation(
     table: pd.DataFrame, place: ArrayLike, probabilities: ArrayLike, labels: ArrayLike, classes: Sequence[str]
 ) -> dict[str, ArrayLike]:
-    """How much people disagree about pairs or, where their labels are not known, how uncertain the models are.
+    """The disagreement of people about pairs or, where their labels are not known, the uncertainty of the models.
 
     A contradicted label may be an error or, where people split, one of several defensible ones.
 

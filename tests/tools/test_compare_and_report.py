@@ -446,7 +446,7 @@ def test_without_training_a_report_has_audit_and_suspects(mine):
 def test_levels_are_measured_once_and_their_number_is_that_of_the_runs(mine, encoder, request):
     words = [mine, "--encoder", encoder, "--epochs", 3, "--seeds", 2, "--pairs", 120, "--tasks"]
     content, page = reported(*words)
-    assert sum(len(lines(export("tasks") / f"mine_{level}.jsonl")) for level in report.LEVELS) == 120
+    assert sum(len(lines(path)) for path in export("tasks").glob("mine_[!u]*.jsonl")) == 150 + 120  # all, and levels
     levels = content["levels"]
     assert "120 of 150 pairs" in levels["said"] and "small scale" in levels["said"] and levels["said"] in page
     last = [np.load(path / "logits.npy")[-1] for path in paths.RUNS.glob("*_pair_*")]
@@ -484,11 +484,12 @@ def test_parts_of_a_file_are_tasks_that_the_harness_runs(mine, tmp_path, monkeyp
     ran("suspects", mine, "--fast", "--decided", decided)
     ran("report", mine, "--fast", "--tasks")
     folder, two = export("tasks"), replace(corpus([("P", "H.", "not_entailment")], TWO_WAY), name="a b")
-    report.write_tasks(folder, two, {"hard": np.array([True])})
+    report.write_tasks(folder, two, {"easy": [True]})
+    report.write_tasks(folder, two, {"hard": [True], "easy": [False]})
+    assert not [*folder.glob("a_b_easy*")]  # it was of before, and is empty now
     files = (folder / f"mine_{part}.jsonl" for part in ("all", "unsuspected"))
     whole, free = ({row["uid"]: row["label"] for row in lines(file)} for file in files)
-    assert whole.keys() - free.keys() == set(others) and len(others) > 5
-    assert [*whole.values()] == load(str(mine)).labels.tolist()
+    assert whole.keys() - free.keys() == {*others} and [*whole.values()] == load(str(mine)).labels.tolist()
     sizes = {"mine_all": 150, "mine_unsuspected": len(free), "a_b_hard": 1}
     for name in sizes:
         task = yaml.safe_load((folder / f"{name}.yaml").read_text())
