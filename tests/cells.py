@@ -1,6 +1,7 @@
 """Cells without a kernel: what a notebook defines, and its measuring cells run on a corpus of a test's own."""
 
 import ast
+import functools
 import json
 import os
 import re
@@ -11,11 +12,18 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import pytest
 
-from nli_lib import paths
+from nli_lib import paths, stats
+from nli_lib.study import standing
 from nli_lib.study.notebook import DRAW, fill
 from nli_lib.tables import find_table, read_table, write_csv
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+CODE_OF = functools.cache(standing.code_of)
+
+
+def code_once(notebook: Path, uses=()) -> dict[str, object]:
+    """`standing.code_of` of a notebook and a library that no test changes."""
+    return CODE_OF(notebook, tuple(uses))
 
 
 def code(name: str, *tags: str, kind: str = "code") -> list[str]:
@@ -78,6 +86,7 @@ def measured(name: str, folder: Path, monkeypatch, *, corpus=None, **parameters:
     """
     for place in ("RESULTS", "EXPORTS", "RUNS"):
         monkeypatch.setattr(paths, place, folder / place.lower())
+    monkeypatch.setattr(standing, "code_of", code_once)
     namespace = {"__name__": name}
     for source in code(name, "parameters"):
         exec(source, namespace)
@@ -98,6 +107,7 @@ class _AnsweredError(Exception):
 def recorded(name: str, scale: str, monkeypatch) -> dict[str, object]:
     """What a notebook's first cells give where its page is drawn from the tables of `scale`; nothing is shown."""
     monkeypatch.setenv(DRAW, "1")
+    monkeypatch.setattr(standing, "code_of", code_once)
     namespace = {"__name__": name, "display": lambda *_, **__: None}
     for source in (*code(name, "parameters"), f"SCALE = {scale!r}", *code(name, "begin")):
         exec(source, namespace)
@@ -109,10 +119,13 @@ def answered(name: str, folder: Path, monkeypatch, changes=(), scale="small") ->
     """The verdict and the first sentence that a chapter draws from the tables of `scale`, some of them made up.
 
     changes: each with "table" of this chapter or "chapter.table", "set" (column -> value) and, for some rows, "where"
+    Of made-up tables nobody reads the intervals' last digits, and a tenth of the resamples is enough.
     """
-    left_out = shutil.ignore_patterns("*.parts")
-    shutil.copytree(paths.RESULTS / scale, folder / scale, ignore=left_out, copy_function=os.link)
-    monkeypatch.setattr(paths, "RESULTS", folder)
+    if changes:
+        left_out = shutil.ignore_patterns("*.parts")
+        shutil.copytree(paths.RESULTS / scale, folder / scale, ignore=left_out, copy_function=os.link)
+        monkeypatch.setattr(paths, "RESULTS", folder)
+        monkeypatch.setattr(stats, "over_trainings", functools.partial(stats.over_trainings, resamples=50))
     for change in changes:
         stem = change["table"] if "." in change["table"] else f"{name}.{change['table']}"
         path = find_table(folder / scale / stem)

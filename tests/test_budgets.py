@@ -87,7 +87,7 @@ def test_p_ends_where_the_interval_does():
 
 def test_the_spread_between_trainings_is_drawn_towards_what_the_arms_have_in_common():
     """Variances around .5 with 6 degrees of freedom of their own, seen with 2: Smyth's estimate finds both."""
-    random, freedom = np.random.default_rng(0), pd.Series(np.full(200_000, 2.0))
+    random, freedom = np.random.default_rng(0), pd.Series(np.full(50_000, 2.0))
     true = 0.5 * 6 / random.chisquare(6, len(freedom))
     seen = pd.Series(true * random.chisquare(2, len(freedom)) / 2)
     found, total = compare.moderated(seen, freedom)

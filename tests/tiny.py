@@ -25,6 +25,14 @@ def write_notebook(folder: Path, name: str, *cells: str, parameters: str = PARAM
     return path
 
 
+def run_cells(path: Path) -> None:
+    """Run a tiny notebook in this process."""
+    names = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+
+
 SAVE = """#| measure
 import pandas as pd
 study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""

@@ -1,6 +1,7 @@
 """Cells of the chapters on counterfactuals. Alone: pytest tests/chapters/test_part_4.py"""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from cells import functions, ran
 
+from nli_lib import stats
 from nli_lib.claims import paper_table, paper_value
 from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus
@@ -288,7 +290,9 @@ def test_revisions_with_the_label_they_have_and_the_one_they_have_not():
     assert not found.duplicated(["row", "label"]).any() and FILTERED.cross_labelled(originals[:0], revised).empty
 
 
-def test_separation_of_a_perfect_and_of_a_blind_teacher():
+def test_separation_of_a_perfect_and_of_a_blind_teacher(monkeypatch):
+    few = partial(stats.over_trainings, resamples=50)
+    monkeypatch.setitem(FILTERED.separation.__globals__, "over_trainings", few)
     true, groups = np.arange(200) % 2 == 0, np.arange(200) // 2
     perfect = FILTERED.separation(np.where(true, 0.9, 0.1)[None], true, groups)
     assert (perfect.value, perfect.low, perfect.high, perfect.n) == (1, 1, 1, 100)

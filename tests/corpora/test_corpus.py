@@ -7,16 +7,7 @@ import pandas as pd
 import pytest
 from cells import functions
 
-from nli_lib.corpora import (
-    Corpus,
-    CorpusError,
-    check_enough,
-    concat,
-    corpus as module,
-    duplicates,
-    from_dataset,
-    overlap,
-)
+from nli_lib.corpora import Corpus, CorpusError, concat, corpus as module, duplicates, from_dataset, overlap
 from nli_lib.corpora.corpus import LABELS, NO_GOLD, TWO_WAY, UNKNOWN, C, E, N, collapse, head_columns, to_index
 
 PAIRS = [("a", "A cat sleeps.", "An animal rests.", 0), ("b", "A cat sleeps.", "The cat is grey.", 1)]
@@ -125,11 +116,11 @@ def test_warnings_name_what_is_rare_small_or_left_out():
 
 
 def test_too_few_rows_of_a_class_are_one_error():
-    check_enough(many([5, 5, 5]), 5, "five folds")
+    module.check_enough(many([5, 5, 5]), 5, "five folds")
     with pytest.raises(CorpusError, match=r"tiny/train: five folds: 5 rows of each .* entailment 5, neutral 4, contra"):
-        check_enough(many([5, 4, 5]), 5, "five folds")
+        module.check_enough(many([5, 4, 5]), 5, "five folds")
     with pytest.raises(CorpusError, match="a corpus of one class cannot be analysed"):
-        check_enough(many([0, 500, 0]))
+        module.check_enough(many([0, 500, 0]))
 
 
 def test_an_empty_subset_is_still_a_corpus():
@@ -230,23 +221,19 @@ def test_a_frame():
 FIRST_TWO, LAST_TWO = ("entailment", "neutral"), ("neutral", "contradiction")
 
 
-@pytest.mark.parametrize(
-    ("spellings", "classes", "expected"),
-    [
-        (["entailment", "neutral", "contradiction"], LABELS, [E, N, C]),  # SNLI, MultiNLI, WANLI, Human-CAD
-        (["e", "n", "c"], LABELS, [E, N, C]),  # ANLI, ChaosNLI
-        (["ENTAILMENT", "NEUTRAL", "CONTRADICTION"], LABELS, [E, N, C]),  # SICK
-        (["contradictory"], LABELS, [C]),  # XNLI 1.0
-        (["SUPPORTS", "NOT ENOUGH INFO", "REFUTES"], LABELS, [E, N, C]),  # FEVER
-        ([" Entailment "], LABELS, [E]),
-        (["entailment", "not_entailment", "non-entailment", "neutral", "contradiction"], TWO_WAY, [0, 1, 1, 1, 1]),
-        (["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"], module.SUPPORTED_OR_REFUTED, [0, 1, UNKNOWN]),
-        (["neutral", "e"], LAST_TWO, [0, UNKNOWN]),
-        (["-", "", None, float("nan"), -1, "-1", "hidden", "neutral"], LABELS, [*[NO_GOLD] * 7, N]),
-        (["LABEL_0", "0", 2, "maybe", "not_entailment"], LABELS, [UNKNOWN] * 5),  # never a number
-        ([], LABELS, []),
-    ],
-)
+@pytest.mark.parametrize(("spellings", "classes", "expected"), [
+    (["entailment", "neutral", "contradiction"], LABELS, [E, N, C]),  # SNLI, MultiNLI, WANLI, Human-CAD
+    (["e", "n", "c"], LABELS, [E, N, C]),  # ANLI, ChaosNLI
+    (["ENTAILMENT", "NEUTRAL", "CONTRADICTION"], LABELS, [E, N, C]),  # SICK
+    (["contradictory"], LABELS, [C]),  # XNLI 1.0
+    (["SUPPORTS", "NOT ENOUGH INFO", "REFUTES"], LABELS, [E, N, C]),  # FEVER
+    ([" Entailment "], LABELS, [E]),
+    (["entailment", "not_entailment", "non-entailment", "neutral", "contradiction"], TWO_WAY, [0, 1, 1, 1, 1]),
+    (["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"], module.SUPPORTED_OR_REFUTED, [0, 1, UNKNOWN]),
+    (["neutral", "e"], LAST_TWO, [0, UNKNOWN]),
+    (["-", "", None, float("nan"), -1, "-1", "hidden", "neutral"], LABELS, [*[NO_GOLD] * 7, N]),
+    (["LABEL_0", "0", 2, "maybe", "not_entailment"], LABELS, [UNKNOWN] * 5),  # never a number
+    ([], LABELS, [])])  # fmt: skip
 def test_labels_are_mapped_by_name(spellings, classes, expected):
     assert LABELS == ("entailment", "neutral", "contradiction") and (E, N, C) == (0, 1, 2)  # the one order
     assert to_index(spellings, classes).tolist() == expected
@@ -263,14 +250,11 @@ def test_placeholders_are_told_from_names():
     assert module.canonical("Contradictory") == "contradiction" and module.canonical("LABEL_1") is None
 
 
-@pytest.mark.parametrize(
-    "label2id",
-    [
-        {"entailment": 0, "neutral": 1, "contradiction": 2},
-        {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},  # checkpoints that count from contradiction
-        {"contradiction": 0, "entailment": 1, "neutral": 2},  # alphabetical
-    ],
-)
+@pytest.mark.parametrize("label2id", [
+    {"entailment": 0, "neutral": 1, "contradiction": 2},
+    {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},  # checkpoints that count from contradiction
+    # alphabetical
+    {"contradiction": 0, "entailment": 1, "neutral": 2}])  # fmt: skip
 def test_a_heads_columns_by_name(label2id):
     columns = head_columns(label2id)
     logits = np.zeros((1, 3))
@@ -279,34 +263,26 @@ def test_a_heads_columns_by_name(label2id):
     assert logits[:, columns].tolist() == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("label2id", "message"),
-    [
-        ({"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}, "LABEL_0"),
-        ({"0": 0, "1": 1, "2": 2}, "do not say"),
-        ({"entailment": 0, "not_entailment": 1}, "by name"),
-        ({"positive": 0, "negative": 1, "neutral": 2}, "by name"),
-        ({"entailment": 0, "neutral": 0, "contradiction": 1}, "by name"),
-    ],
-)
+@pytest.mark.parametrize(("label2id", "message"), [
+    ({"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}, "LABEL_0"),
+    ({"0": 0, "1": 1, "2": 2}, "do not say"),
+    ({"entailment": 0, "not_entailment": 1}, "by name"),
+    ({"positive": 0, "negative": 1, "neutral": 2}, "by name"),
+    ({"entailment": 0, "neutral": 0, "contradiction": 1}, "by name")])  # fmt: skip
 def test_heads_that_cannot_be_read_by_name_are_refused(label2id, message):
     with pytest.raises(CorpusError, match=message):
         head_columns(label2id)
 
 
-@pytest.mark.parametrize(
-    ("logits", "classes", "argmax", "summed"),
-    [
-        # entailment is first but below one half
-        (np.log([[0.4, 0.3, 0.3], [0.6, 0.2, 0.2], [0.1, 0.6, 0.3]]), TWO_WAY, [0, 0, 1], [1, 0, 1]),
-        (np.log([[2.0, 1.0, 1.0]]), TWO_WAY, [0], [0]),  # a tie goes to entailment
-        ([[1.0, 3.0, 2.0]], module.SUPPORTED_OR_REFUTED, [-1], [1]),  # a neutral prediction
-        ([[1.0, 2.0, 3.0]], FIRST_TWO, [-1], [1]),
-        ([[3.0, 2.0, 1.0]], LAST_TWO, [-1], [0]),
-        ([[0.0, 3.0, 2.0]], module.CONTRADICTION_OR_NOT, [0], [0]),
-        (np.zeros((0, 3)), TWO_WAY, [], []),
-    ],
-)
+@pytest.mark.parametrize(("logits", "classes", "argmax", "summed"), [
+    # entailment is first but below one half
+    (np.log([[0.4, 0.3, 0.3], [0.6, 0.2, 0.2], [0.1, 0.6, 0.3]]), TWO_WAY, [0, 0, 1], [1, 0, 1]),
+    (np.log([[2.0, 1.0, 1.0]]), TWO_WAY, [0], [0]),  # a tie goes to entailment
+    ([[1.0, 3.0, 2.0]], module.SUPPORTED_OR_REFUTED, [-1], [1]),  # a neutral prediction
+    ([[1.0, 2.0, 3.0]], FIRST_TWO, [-1], [1]),
+    ([[3.0, 2.0, 1.0]], LAST_TWO, [-1], [0]),
+    ([[0.0, 3.0, 2.0]], module.CONTRADICTION_OR_NOT, [0], [0]),
+    (np.zeros((0, 3)), TWO_WAY, [], [])])  # fmt: skip
 def test_the_two_rules_that_carry_three_classes_to_two(logits, classes, argmax, summed):
     assert collapse(logits, classes).tolist() == argmax and collapse(logits, classes, "sum").tolist() == summed
 
@@ -319,10 +295,9 @@ def test_a_constant_added_to_the_logits_changes_nothing(rule):
     assert np.array_equal(collapse(logits, LABELS, rule), logits.argmax(axis=1))
 
 
-@pytest.mark.parametrize(
-    ("shape", "classes", "rule", "said"),
-    [((1, 3), TWO_WAY, "mean", "argmax"), ((2, 2), TWO_WAY, "sum", "shape"), ((2, 3), ("yes", "no"), "sum", "no rule")],
-)
+@pytest.mark.parametrize(("shape", "classes", "rule", "said"), [
+    ((1, 3), TWO_WAY, "mean", "argmax"), ((2, 2), TWO_WAY, "sum", "shape"),
+    ((2, 3), ("yes", "no"), "sum", "no rule")])  # fmt: skip
 def test_collapse_refuses_what_it_cannot_know(shape, classes, rule, said):
     with pytest.raises(ValueError, match=said):
         collapse(np.zeros(shape), classes, rule)

@@ -23,18 +23,14 @@ def test_same_seed_same_corpus(corpus):
     assert planted.make(6000, 5).digest == corpus.digest and planted.make(6000, 6).digest != corpus.digest
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments", "strengths", "digest"),
-    [
-        (planted.make_split, ("train", 300, 0), {}, "3ef363b0be365f6e"),
-        (planted.make_split, ("validation", 300, 7), {}, "9b2e9c247e02fe54"),
-        (planted.make_split, ("test", 1200, 1), {}, "19cbc647faab255c"),
-        (planted.make_split, ("challenge", 6000, 123), {}, "bb6418ef35ad7e47"),
-        (planted.make, (2500, 5), NOTHING, "abc25444f87b656d"),
-        (planted.make, (2500, 0), {"flips": 0.3, "ambiguous": 0.4}, "79a17ae1e54da417"),
-        (planted.make, (2500, 5), {"against": True, "overlap": 0.9, "length": 0.8}, "c50fb4b4e4aa7266"),
-    ],
-)
+@pytest.mark.parametrize(("make", "arguments", "strengths", "digest"), [
+    (planted.make_split, ("train", 300, 0), {}, "3ef363b0be365f6e"),
+    (planted.make_split, ("validation", 300, 7), {}, "9b2e9c247e02fe54"),
+    (planted.make_split, ("test", 1200, 1), {}, "19cbc647faab255c"),
+    (planted.make_split, ("challenge", 6000, 123), {}, "bb6418ef35ad7e47"),
+    (planted.make, (2500, 5), NOTHING, "abc25444f87b656d"),
+    (planted.make, (2500, 0), {"flips": 0.3, "ambiguous": 0.4}, "79a17ae1e54da417"),
+    (planted.make, (2500, 5), {"against": True, "overlap": 0.9, "length": 0.8}, "c50fb4b4e4aa7266")])  # fmt: skip
 def test_the_corpus_of_a_seed_never_changes(make, arguments, strengths, digest):
     """Recorded tables and trained runs are of these corpora: words.yaml and patterns.yaml keep their order."""
     assert make(*arguments, **strengths).digest[:16] == digest
@@ -114,19 +110,15 @@ def test_slots_of_a_pair_exclude_each_other():
     assert set(zip(said["l.side"], said["m.side"], strict=True)) == {("indoors", "outdoors"), ("outdoors", "indoors")}
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments", "message"),
-    [
-        (planted.make, {"n": 0}, "n=0"),
-        (planted.make, {"n": 5, "flips": 0.9}, "flips=0.9"),
-        (planted.make, {"n": 5, "artifact": -0.1}, "artifact=-0.1"),
-        (planted.make_split, {"split": "dev"}, "no split 'dev'"),
-        (counterfactuals, {"n": 10, "broken": 1.5}, "broken"),
-        (counterfactuals, {"n": 10, "flips": 0.1}, "flips"),
-        (counterfactuals, {"n": 10, "split": "dev"}, "dev"),
-        (counterfactuals, {"n": 10, "word": 0.1}, "word"),
-    ],
-)
+@pytest.mark.parametrize(("make", "arguments", "message"), [
+    (planted.make, {"n": 0}, "n=0"),
+    (planted.make, {"n": 5, "flips": 0.9}, "flips=0.9"),
+    (planted.make, {"n": 5, "artifact": -0.1}, "artifact=-0.1"),
+    (planted.make_split, {"split": "dev"}, "no split 'dev'"),
+    (counterfactuals, {"n": 10, "broken": 1.5}, "broken"),
+    (counterfactuals, {"n": 10, "flips": 0.1}, "flips"),
+    (counterfactuals, {"n": 10, "split": "dev"}, "dev"),
+    (counterfactuals, {"n": 10, "word": 0.1}, "word")])  # fmt: skip
 def test_what_there_is_not_is_refused(make, arguments, message):
     with pytest.raises(CorpusError, match=message):
         make(**arguments)
@@ -162,18 +154,14 @@ def test_what_was_planted_can_be_asked_for_by_name():
 # ---------------------------------------------------------------- edits
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
-    [
-        ("The nurse failed to sing.", "The nurse managed to sing.", ("failed", "managed")),
-        ("The nurse sang.", "The nurse sang loudly.", ("sang", "sang loudly")),
-        ("The nurse sang loudly.", "The nurse sang.", ("sang loudly", "sang")),
-        ("The nurse sang, but not here.", "The nurse sang there, not here.", ("sang, but", "sang there,")),
-        ("Nobody sang.", "Everybody sang.", ("Nobody", "Everybody")),
-        ("a a", "a", ("a a", "a")),
-        ("The nurse sang." + " " * 100_000, "The nurse slept." + " " * 100_000, ("sang", "slept")),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "found"), [
+    ("The nurse failed to sing.", "The nurse managed to sing.", ("failed", "managed")),
+    ("The nurse sang.", "The nurse sang loudly.", ("sang", "sang loudly")),
+    ("The nurse sang loudly.", "The nurse sang.", ("sang loudly", "sang")),
+    ("The nurse sang, but not here.", "The nurse sang there, not here.", ("sang, but", "sang there,")),
+    ("Nobody sang.", "Everybody sang.", ("Nobody", "Everybody")),
+    ("a a", "a", ("a a", "a")),
+    ("The nurse sang." + " " * 100_000, "The nurse slept." + " " * 100_000, ("sang", "slept"))])  # fmt: skip
 def test_the_edit_between_two_texts(before, after, found):
     assert edit(before, after) == found
 

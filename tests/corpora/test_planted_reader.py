@@ -54,24 +54,20 @@ def test_revisions_have_the_label_that_the_edit_gave_them():
         assert (found["label"].to_numpy() == corpus.table["true_label"].to_numpy()).all()
 
 
-@pytest.mark.parametrize(
-    ("premise", "hypothesis", "label", "outcome"),
-    [
-        ("The nurse carried a violin.", CARRIED, E, READ),
-        ("the NURSE hauled a fiddle", CARRIED, E, READ),  # a synonym; capitals and the full stop do not count
-        ("The nurse carried something.", CARRIED, N, READ),
-        ("The nurse carried nothing at all.", CARRIED, C, READ),
-        ("The pilot sang at noon. The nurse carried a violin.", CARRIED, NO_LABEL, OUTSIDE),  # no pilot in the lexicon
-        ("The mayor sang at noon. The nurse carried a violin.", CARRIED, E, READ),
-        ("The nurse carried a violin. The mayor sang at noon.", CARRIED, E, READ),
-        ("The nurse carried a hammer.", CARRIED, NO_LABEL, NO_PATTERN),  # true or not, no form joins them
-        ("The doctor carried a violin.", CARRIED, NO_LABEL, NO_PATTERN),  # of one kind with the nurse: never drawn so
-        ("The nurse dropped a violin.", CARRIED, NO_LABEL, NO_PATTERN),
-        ("", "", NO_LABEL, OUTSIDE),
-        ("Ths nrse.", "What? No.", NO_LABEL, OUTSIDE),
-        ("A. B. C.", CARRIED, NO_LABEL, OUTSIDE),
-    ],
-)
+@pytest.mark.parametrize(("premise", "hypothesis", "label", "outcome"), [
+    ("The nurse carried a violin.", CARRIED, E, READ),
+    ("the NURSE hauled a fiddle", CARRIED, E, READ),  # a synonym; capitals and the full stop do not count
+    ("The nurse carried something.", CARRIED, N, READ),
+    ("The nurse carried nothing at all.", CARRIED, C, READ),
+    ("The pilot sang at noon. The nurse carried a violin.", CARRIED, NO_LABEL, OUTSIDE),  # no pilot in the lexicon
+    ("The mayor sang at noon. The nurse carried a violin.", CARRIED, E, READ),
+    ("The nurse carried a violin. The mayor sang at noon.", CARRIED, E, READ),
+    ("The nurse carried a hammer.", CARRIED, NO_LABEL, NO_PATTERN),  # true or not, no form joins them
+    ("The doctor carried a violin.", CARRIED, NO_LABEL, NO_PATTERN),  # of one kind with the nurse: never drawn so
+    ("The nurse dropped a violin.", CARRIED, NO_LABEL, NO_PATTERN),
+    ("", "", NO_LABEL, OUTSIDE),
+    ("Ths nrse.", "What? No.", NO_LABEL, OUTSIDE),
+    ("A. B. C.", CARRIED, NO_LABEL, OUTSIDE)])  # fmt: skip
 def test_by_hand(premise, hypothesis, label, outcome):
     assert read(premise, hypothesis)[:2] == (label, outcome)
 

@@ -56,22 +56,15 @@ def test_words_that_look_like_gaps_survive_every_format(tmp_path, ending):
     assert corpus.uid.tolist() == ["mine-train-0", "mine-train-1", "mine-train-2"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "\ufeff" + delimited(",").replace("\n", "\r\n") + "\r\n"),  # of Windows, with a byte-order mark
-        ("a.tsv", "\ufeff" + delimited("\t").replace("\n", "\r\n") + "\r\n"),
-        ("a.jsonl", as_jsonl().replace("\n", "\r\n")),
-        ("a.csv", delimited(",").replace("\n", "\r")),  # of an old Macintosh
-        ("a.csv", delimited(";")),
-        ("a.CSV", delimited(",")),
-        ("a.txt", delimited(",")),
-        ("a.txt", delimited(";")),
-        ("a.csv", delimited("\t")),
-        ("a.json", "[" + as_jsonl().replace("\n", ",\n") + "]\n"),  # a list of objects, or one a line
-        ("a.json", as_jsonl()),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), [
+    ("a.csv", "\ufeff" + delimited(",").replace("\n", "\r\n") + "\r\n"),  # of Windows, with a byte-order mark
+    ("a.tsv", "\ufeff" + delimited("\t").replace("\n", "\r\n") + "\r\n"),
+    ("a.jsonl", as_jsonl().replace("\n", "\r\n")),
+    ("a.csv", delimited(",").replace("\n", "\r")),  # of an old Macintosh
+    ("a.csv", delimited(";")), ("a.CSV", delimited(",")), ("a.txt", delimited(",")), ("a.txt", delimited(";")),
+    ("a.csv", delimited("\t")),
+    ("a.json", "[" + as_jsonl().replace("\n", ",\n") + "]\n"),  # a list of objects, or one a line
+    ("a.json", as_jsonl())])  # fmt: skip
 def test_line_ends_and_what_parts_the_fields(tmp_path, name, text):
     assert loaded(tmp_path / name, text).labels.tolist() == [1, 0, 2]
 
@@ -85,39 +78,35 @@ THREE = "An A\tA B\tneutral\nA C\tA D\tneutral\tneutral\tneutral\nAn E\tAn F\tne
 GOLD = "An A\tA B\tneutral\tneutral\nA C\tA D\tneutral\tentailment\tneutral\tentailment\nE\tF\tneutral\tneutral\t-"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        # a comma in the name of a column parts no fields
-        ("a.csv", "premise;hypothesis;label;note, free\nA;He eats.;entailment;x\n", {"hypothesis": ["He eats."]}),
-        # a field of csv may hold commas, quotes and line ends, and several lines are no unclosed quote
-        ("a.csv", HEADER + '"One, ""two""\nthree",Four,neutral\n', {"premise": ['One, "two"\nthree']}),
-        ("a.csv", f'{HEADER}"{VERSES}",Four,neutral\nA,"{VERSES}",neutral\n',
-         {"premise": [VERSES, "A"], "hypothesis": ["Four", VERSES]}),
-        ("a.csv", f"premise,hypothesis,label,votes\nA,B,neutral,{VOTES}\nC,D,entailment,{VOTES}\n", {"label": [1, 0]}),
-        # fields behind the label do not cost the row
-        ("a.csv", HEADER + "An A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n", {"label": [1, 0, 1]}),
-        # of several annotators' labels the last is the gold one where the header says so; else nobody knows which
-        ("a.tsv", f"premise\thypothesis\tlabel1\tgold_label\n{GOLD}",
-         {"label": [1, 0], "skipped": {"no gold label": 1}}),
-        ("a.tsv", f"premise\thypothesis\tlabel\n{THREE}", {"label": [1, 1], "skipped": {BAD_FIELDS: 1}}),
-        # a text with a separator is not taken for two
-        ("a.csv", "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n",
-         {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
-        ("a.csv", HEADER + "A,B,neutral\nA, b,C,neutral\n", {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
-        # bad lines of JSON are counted, and positions kept
-        ("mine.jsonl", PAIR + "{broken\n[1, 2]\n\n" + PAIR[:-1] + "," + PAIR + PAIR.replace("A", "C"),
-         {"skipped": {BAD_JSON: 3}, "uid": ["mine-train-0", "mine-train-4"]}),
-        ("a.jsonl", as_jsonl([(ODD, "H", "neutral")]), {"premise": [ODD]}),
-        ("a.jsonl", PAIR.replace('"A"', f'"{RAW}"'), {"premise": [RAW]}),
-        ("a.tsv", f"premise\thypothesis\tlabel\n{ODD}\tH\tneutral", {"premise": [ODD]}),
-        ("a.csv", HEADER + f"{MARKUP},B,neutral\n", {"premise": [MARKUP]}),  # is only text
-        # bytes that are not UTF-8 outside the texts do not cost the row
-        ("mine.csv", ("uid,source," + HEADER).encode() + b"caf\xe9,caf\xe9,A,B,neutral\n",
-         {"uid": ["mine-train-0"], "source": ["caf?"]}),
-        ("a.csv", HEADER + "a" * LONGEST + ",B,neutral\n", {"premise": ["a" * LONGEST]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "expected"), [
+    # a comma in the name of a column parts no fields
+    ("a.csv", "premise;hypothesis;label;note, free\nA;He eats.;entailment;x\n", {"hypothesis": ["He eats."]}),
+    # a field of csv may hold commas, quotes and line ends, and several lines are no unclosed quote
+    ("a.csv", HEADER + '"One, ""two""\nthree",Four,neutral\n', {"premise": ['One, "two"\nthree']}),
+    ("a.csv", f'{HEADER}"{VERSES}",Four,neutral\nA,"{VERSES}",neutral\n',
+     {"premise": [VERSES, "A"], "hypothesis": ["Four", VERSES]}),
+    ("a.csv", f"premise,hypothesis,label,votes\nA,B,neutral,{VOTES}\nC,D,entailment,{VOTES}\n", {"label": [1, 0]}),
+    # fields behind the label do not cost the row
+    ("a.csv", HEADER + "An A,A B,neutral,a note,\nA C,A D,entailment\nAn E,An F,neutral,,\n", {"label": [1, 0, 1]}),
+    # of several annotators' labels the last is the gold one where the header says so; else nobody knows which
+    ("a.tsv", f"premise\thypothesis\tlabel1\tgold_label\n{GOLD}",
+     {"label": [1, 0], "skipped": {"no gold label": 1}}),
+    ("a.tsv", f"premise\thypothesis\tlabel\n{THREE}", {"label": [1, 1], "skipped": {BAD_FIELDS: 1}}),
+    # a text with a separator is not taken for two
+    ("a.csv", "label,premise,hypothesis\nneutral,A,B\nneutral,A man, old,B\n",
+     {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
+    ("a.csv", HEADER + "A,B,neutral\nA, b,C,neutral\n", {"premise": ["A"], "skipped": {BAD_FIELDS: 1}}),
+    # bad lines of JSON are counted, and positions kept
+    ("mine.jsonl", PAIR + "{broken\n[1, 2]\n\n" + PAIR[:-1] + "," + PAIR + PAIR.replace("A", "C"),
+     {"skipped": {BAD_JSON: 3}, "uid": ["mine-train-0", "mine-train-4"]}),
+    ("a.jsonl", as_jsonl([(ODD, "H", "neutral")]), {"premise": [ODD]}),
+    ("a.jsonl", PAIR.replace('"A"', f'"{RAW}"'), {"premise": [RAW]}),
+    ("a.tsv", f"premise\thypothesis\tlabel\n{ODD}\tH\tneutral", {"premise": [ODD]}),
+    ("a.csv", HEADER + f"{MARKUP},B,neutral\n", {"premise": [MARKUP]}),  # is only text
+    # bytes that are not UTF-8 outside the texts do not cost the row
+    ("mine.csv", ("uid,source," + HEADER).encode() + b"caf\xe9,caf\xe9,A,B,neutral\n",
+     {"uid": ["mine-train-0"], "source": ["caf?"]}),
+    ("a.csv", HEADER + "a" * LONGEST + ",B,neutral\n", {"premise": ["a" * LONGEST]})])  # fmt: skip
 def test_a_row_says_what_stands_in_the_file(tmp_path, name, text, expected):
     corpus = loaded(tmp_path / name, text)
     found = {what: corpus.table[what].tolist() for what in expected if what != "skipped"}
@@ -144,19 +133,15 @@ def test_rows_with_other_numbers_of_fields_are_counted(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("sep=;\r\npremise;hypothesis;label\r\nA, b;C;neutral\r\n", ""),
-        ('"sep=,"\npremise,hypothesis,label\n"A, b",C,neutral\n', ""),
-        ("premise;hypothesis;label;;\nA, b;C;neutral;;\n", ""),
-        ("premise;hypothesis;label;;\nA, b;C;neutral\n", ""),
-        (";premise;hypothesis;;label\n;A, b;C;;neutral\n", ""),
-        ("Our pairs, 24;;\n;;\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs, 24;; ;;' above the header"),
-        ('"Our pairs, 2024",,\npremise,hypothesis,label\n"A, b",C,neutral\n', "above the header is taken for a title"),
-        ("Our pairs\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs' above the header is taken for a title"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("sep=;\r\npremise;hypothesis;label\r\nA, b;C;neutral\r\n", ""),
+    ('"sep=,"\npremise,hypothesis,label\n"A, b",C,neutral\n', ""),
+    ("premise;hypothesis;label;;\nA, b;C;neutral;;\n", ""),
+    ("premise;hypothesis;label;;\nA, b;C;neutral\n", ""),
+    (";premise;hypothesis;;label\n;A, b;C;;neutral\n", ""),
+    ("Our pairs, 24;;\n;;\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs, 24;; ;;' above the header"),
+    ('"Our pairs, 2024",,\npremise,hypothesis,label\n"A, b",C,neutral\n', "above the header is taken for a title"),
+    ("Our pairs\npremise;hypothesis;label\nA, b;C;neutral\n", "'Our pairs' above the header is taken")])  # fmt: skip
 def test_what_a_spreadsheet_puts_around_a_table_is_no_part_of_it(tmp_path, capsys, text, said):
     corpus = loaded(tmp_path / "mine.csv", "\ufeff" + text)
     assert (corpus.premise.tolist(), corpus.hypothesis.tolist(), corpus.labels.tolist()) == (["A, b"], ["C"], [1])
@@ -211,12 +196,12 @@ def test_a_json_object_may_hold_the_list(tmp_path):
 
 
 def test_many_columns_are_read_and_not_all_named(tmp_path):
-    names = [f"c{at}" for at in range(20_000)]
-    with pytest.raises(CorpusError, match="and 19,982 more") as error:
-        loaded(tmp_path / "mine.csv", ",".join(["premise", "hypothesis", *names]) + "\nA,B" + ",x" * 20_000 + "\n")
+    names = [f"c{at}" for at in range(2_000)]
+    with pytest.raises(CorpusError, match="and 1,982 more") as error:
+        loaded(tmp_path / "mine.csv", ",".join(["premise", "hypothesis", *names]) + "\nA,B" + ",x" * 2_000 + "\n")
     assert len(str(error.value)) < 700
-    text = (tmp_path / "mine.csv").read_text().replace("c19999", "label")[:-2] + "neutral\n"
-    assert loaded(tmp_path / "mine.csv", text).table.shape == (1, 20_005)
+    text = (tmp_path / "mine.csv").read_text().replace("c1999", "label")[:-2] + "neutral\n"
+    assert loaded(tmp_path / "mine.csv", text).table.shape == (1, 2_005)
 
 
 def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path):
@@ -235,18 +220,12 @@ def test_class_numbers_in_parquet_are_read_by_the_names_the_file_states(tmp_path
 
 FAR = pa.array([10**7, 1], pa.int32()).cast(pa.date32())  # the year 29349
 KINDS = {
-    "date": FAR,
-    "milliseconds": pa.array([10**15, 1]).cast(pa.date64()),
-    "time": pa.array([10**13, 1]).cast(pa.timestamp("s")),
-    "nanoseconds": pa.array([1, 2]).cast(pa.timestamp("ns")),
-    "zone": pa.array([1, 2]).cast(pa.timestamp("us", tz="Europe/Paris")),
-    "duration": pa.array([2**62, 1]).cast(pa.duration("s")),
-    "decimal": pa.array([Decimal("1.5"), None], pa.decimal256(70, 3)),
-    "dictionary": pa.array(["a", "b"]).dictionary_encode(),
-    "bytes": pa.array([b"\xff", b"a"]),
-    "map": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
-    "view": pa.array(["a", None], pa.string_view()),
-}
+    "date": FAR, "milliseconds": pa.array([10**15, 1]).cast(pa.date64()),
+    "time": pa.array([10**13, 1]).cast(pa.timestamp("s")), "nanoseconds": pa.array([1, 2]).cast(pa.timestamp("ns")),
+    "zone": pa.array([1, 2]).cast(pa.timestamp("us", tz="Europe/Paris")), "bytes": pa.array([b"\xff", b"a"]),
+    "duration": pa.array([2**62, 1]).cast(pa.duration("s")), "dictionary": pa.array(["a", "b"]).dictionary_encode(),
+    "decimal": pa.array([Decimal("1.5"), None], pa.decimal256(70, 3)), "view": pa.array(["a", None], pa.string_view()),
+    "map": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))}  # fmt: skip
 LEFT_OUT = {
     "zone": pa.array([1, 2]).cast(pa.timestamp("us", tz="Nowhere/At_all")),
     "list": pa.array([[10**13], []], pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("s"))),
@@ -262,9 +241,8 @@ def test_columns_that_nobody_asks_for_do_not_end_the_reading(tmp_path, capsys, k
     corpus = load(str(tmp_path / "mine.parquet"))
     assert corpus.labels.tolist() == [1, 0] and set(others) & set(corpus.table) == set(others if kept else ())
     said = capsys.readouterr().out
-    assert (
-        said == "" if kept else all(name in said for name in ("left out", "zone (timestamp[us", "list (", "struct ("))
-    )
+    parts = ("left out", "zone (timestamp[us", "list (", "struct (")
+    assert said == "" if kept else all(name in said for name in parts)
     assert len(write_jsonl(tmp_path / "mine.jsonl", corpus.table).read_text().splitlines()) == 2
 
 

@@ -74,21 +74,17 @@ def changed(at, **fields):
     return [row | fields if place == at else row for place, row in enumerate(PAIRS)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (changed(1, statement=None), "row 2, field statement"),
-        ([PAIRS[0], {key: PAIRS[1][key] for key in PAIRS[1] if key != "error_labels"}], "row 2, field error_labels"),
-        (changed(0, neutral="none"), "row 1, field neutral"),
-        (changed(2, entailment=[PAIRS[0]["neutral"][0] | {"judgments": [{"annotator": 0, "makes_sense": "yes"}]}]),
-         "row 3, field entailment.0.judgments.0.makes_sense"),
-        (changed(1, error_labels=[]), "row 2, field error_labels"),
-        (changed(0, error_labels=["neutral", "entailment"]), "row 1, field error_labels"),
-        (changed(2, label_count_round_1={"entailment": 2.0, "neutral": 1.0, "contradiction": None}),
-         "row 3, field label_count_round_1"),
-        (changed(2, id="1e"), "row 3, field id"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "said"), [
+    (changed(1, statement=None), "row 2, field statement"),
+    ([PAIRS[0], {key: PAIRS[1][key] for key in PAIRS[1] if key != "error_labels"}], "row 2, field error_labels"),
+    (changed(0, neutral="none"), "row 1, field neutral"),
+    (changed(2, entailment=[PAIRS[0]["neutral"][0] | {"judgments": [{"annotator": 0, "makes_sense": "yes"}]}]),
+     "row 3, field entailment.0.judgments.0.makes_sense"),
+    (changed(1, error_labels=[]), "row 2, field error_labels"),
+    (changed(0, error_labels=["neutral", "entailment"]), "row 1, field error_labels"),
+    (changed(2, label_count_round_1={"entailment": 2.0, "neutral": 1.0, "contradiction": None}),
+     "row 3, field label_count_round_1"),
+    (changed(2, id="1e"), "row 3, field id")])  # fmt: skip
 def test_a_release_that_does_not_fit_is_one_error(tmp_path, rows, said):
     write(tmp_path / "varierr" / "varierr.json", rows)
     with pytest.raises(CorpusError, match=rf"varierr\.json: {said}.*Fetch the file again\.$"):
@@ -99,10 +95,8 @@ def test_what_is_not_at_hand_is_empty_or_named(tmp_path):
     assert CHAPTER.published_scores(str(tmp_path)).empty and CHAPTER.published_table(str(tmp_path)).empty
     with pytest.raises(CorpusError, match=r"does not hold varierr/varierr\.json"):
         varierr(str(tmp_path))
-    write(
-        tmp_path / MNLI,
-        [{"pairID": "1e", "sentence1": "A dog runs.", "sentence2": "It moves.", "gold_label": "neutral"}],
-    )
+    pair = {"pairID": "1e", "sentence1": "A dog runs.", "sentence2": "It moves.", "gold_label": "neutral"}
+    write(tmp_path / MNLI, [pair])
     assert known_errors(load("mnli", "validation_matched", str(tmp_path)), data_dir=str(tmp_path)).empty
 
 
@@ -130,17 +124,13 @@ def test_the_planted_corpus_knows_its_errors():
     assert not set(corpus.premise[apart]) & set(corpus.premise[items["position"]])
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "said"),
-    [
-        ("predictions/mine/1.json", '{"7-e": 0.5, "7-n": "high"}', "item 7-n"),
-        ("predictions/mine/1.json", '{"7-e": 0.5', "item whole"),
-        ("results/results.tsv", "", "results.tsv: no table with the column Method"),
-        ("results/results.tsv", "Name\tAP\nmine\t$1.0$\n", "results.tsv: no table with the column Method"),
-        ("results/results.tsv", "Method\tAP\nmine\t$1.0$\n", "row 1, field P@50"),
-        ("results/results.tsv", f"{HEAD}\nmine\t$1.0$\tten\t$1.0$\t$1.0$\n", "row 1, field P@50"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text", "said"), [
+    ("predictions/mine/1.json", '{"7-e": 0.5, "7-n": "high"}', "item 7-n"),
+    ("predictions/mine/1.json", '{"7-e": 0.5', "item whole"),
+    ("results/results.tsv", "", "results.tsv: no table with the column Method"),
+    ("results/results.tsv", "Name\tAP\nmine\t$1.0$\n", "results.tsv: no table with the column Method"),
+    ("results/results.tsv", "Method\tAP\nmine\t$1.0$\n", "row 1, field P@50"),
+    ("results/results.tsv", f"{HEAD}\nmine\t$1.0$\tten\t$1.0$\t$1.0$\n", "row 1, field P@50")])  # fmt: skip
 def test_a_published_file_that_does_not_fit_is_one_error(release, tmp_path, file, text, said):
     path = tmp_path / "varierr" / file
     path.parent.mkdir(parents=True)
@@ -207,21 +197,17 @@ def test_other_corpora_and_missing_files_give_an_empty_table(released, tmp_path)
     assert list(hundred_berts(mnli(4), data_dir=str(tmp_path)).columns) == ["position", "right"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("index,correct\n0,100\n1,0\n2,57\n", "row 4"),  # cut short
-        ("index,correct\n0,100\n1,0\n1,57\n3,99\n", "row 4"),  # an index twice
-        ("index,correct\n0,100\n1,101\n2,57\n3,99\n", "row 3"),
-        ("index,correct\n0,100\n1,0.5\n2,57\n3,99\n", "row 3"),
-        ("index,correct\n0,100\n1,0\nx,57\n3,99\n", "row 4"),
-        ("index,correct\n0,many\n1,0\n2,57\n3,99\n", "row 2"),
-        ("number,right\n0,100\n", "columns 'index' and"),
-        ("", "cannot be read as a table"),
-        ("index,correct\n0,100\n1,0,5\n", "cannot be read as a table"),
-        (b"index,correct\n0,\xff\n", "cannot be read as a table"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("index,correct\n0,100\n1,0\n2,57\n", "row 4"),  # cut short
+    ("index,correct\n0,100\n1,0\n1,57\n3,99\n", "row 4"),  # an index twice
+    ("index,correct\n0,100\n1,101\n2,57\n3,99\n", "row 3"),
+    ("index,correct\n0,100\n1,0.5\n2,57\n3,99\n", "row 3"),
+    ("index,correct\n0,100\n1,0\nx,57\n3,99\n", "row 4"),
+    ("index,correct\n0,many\n1,0\n2,57\n3,99\n", "row 2"),
+    ("number,right\n0,100\n", "columns 'index' and"),
+    ("", "cannot be read as a table"),
+    ("index,correct\n0,100\n1,0,5\n", "cannot be read as a table"),
+    (b"index,correct\n0,\xff\n", "cannot be read as a table")])  # fmt: skip
 def test_counts_that_do_not_fit_are_one_error(released, tmp_path, text, said):
     released.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(CorpusError, match=f"{released}: {said}"):
@@ -265,17 +251,13 @@ def test_the_whole_file_comes_before_the_sample(tmp_path):
     assert annotations(str(tmp_path))["annotator"].tolist() == ["A1", "A2"]
 
 
-@pytest.mark.parametrize(
-    ("second", "said"),
-    [
-        ({"gold": "maybe"}, "row 2, field gold: maybe is neither"),
-        ({"label": "2"}, "row 2, field label: 2 is no label"),
-        ({"revised": True}, "row 2, field revised: True is not what the texts say"),
-        ({"id": 1}, "row 2, field WorkerId: A1 has annotated this pair twice. Fetch the file again."),
-        ({"id": "2"}, "row 2, field id: Input should be a valid integer"),
-        ({"premise": None}, "row 2, field premise: Input should be a valid string"),
-    ],
-)
+@pytest.mark.parametrize(("second", "said"), [
+    ({"gold": "maybe"}, "row 2, field gold: maybe is neither"),
+    ({"label": "2"}, "row 2, field label: 2 is no label"),
+    ({"revised": True}, "row 2, field revised: True is not what the texts say"),
+    ({"id": 1}, "row 2, field WorkerId: A1 has annotated this pair twice. Fetch the file again."),
+    ({"id": "2"}, "row 2, field id: Input should be a valid integer"),
+    ({"premise": None}, "row 2, field premise: Input should be a valid string")])  # fmt: skip
 def test_a_row_that_contradicts_itself_is_named(tmp_path, second, said):
     write(tmp_path / WANLI, [row(1), row(2) | second])
     with pytest.raises(CorpusError, match=said):

@@ -89,9 +89,8 @@ def test_the_stress_tests_numbers_in_equates_copy(tmp_path):
     assert numerical.premise[0] == "6 dogs , 2 cats" and numerical.labels.tolist() == [E]
 
 
-@pytest.mark.parametrize(
-    "counts", [[100], None, [30.5, 60, 9.5], [-1, 60, 41], [0, 0, 0], ["30", "60", "10"], [True, 0, 0]]
-)
+@pytest.mark.parametrize("counts", [
+    [100], None, [30.5, 60, 9.5], [-1, 60, 41], [0, 0, 0], ["30", "60", "10"], [True, 0, 0]])  # fmt: skip
 def test_chaosnli_with_broken_counts(tmp_path, counts):
     chaos = next(case["rows"][0] for case in KNOWN["formats"] if case["place"] == ["chaosnli", "snli"])
     write(tmp_path, "chaosNLI_snli.jsonl", [chaos, {**chaos, "uid": "x", "label_count": counts}])
@@ -99,18 +98,14 @@ def test_chaosnli_with_broken_counts(tmp_path, counts):
         load("chaosnli", "snli", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
-        (("snli", "test"), r"snli/snli_1\.0_test\.jsonl.*HF_HUB_OFFLINE is set"),
-        (("snli", "test_hard"), "no faithful copy"),
-        (("anli", "validation_r1"), r"anli/R1/dev\.jsonl"),
-        (("stress", "antonym/mismatched"), "multinli_0.9_antonym_mismatched.jsonl"),
-        (("hans", "test"), 'split="test" is not one of train, validation'),
-        (("fever", "test"), r"test_fitems\.jsonl: no usable row \(no gold label: 1\)"),  # its labels are hidden
-        (("snly",), 'Did you mean "snli"'),
-    ],
-)
+@pytest.mark.parametrize(("place", "said"), [
+    (("snli", "test"), r"snli/snli_1\.0_test\.jsonl.*HF_HUB_OFFLINE is set"),
+    (("snli", "test_hard"), "no faithful copy"),
+    (("anli", "validation_r1"), r"anli/R1/dev\.jsonl"),
+    (("stress", "antonym/mismatched"), "multinli_0.9_antonym_mismatched.jsonl"),
+    (("hans", "test"), 'split="test" is not one of train, validation'),
+    (("fever", "test"), r"test_fitems\.jsonl: no usable row \(no gold label: 1\)"),  # its labels are hidden
+    (("snly",), 'Did you mean "snli"')])  # fmt: skip
 def test_what_is_not_there_is_an_error_at_once_with_what_is_wanted(tmp_path, monkeypatch, place, said):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(HfApi, "dataset_info", lambda *_, **__: pytest.fail("the hub was asked"))
@@ -261,19 +256,15 @@ def test_a_users_file_in_the_snli_format_and_under_data_dir(tmp_path):
     assert (corpus.name, corpus.split) == ("mine", "challenge") and corpus.table["genre"].tolist() == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
-        (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
-        (["neutral", "entailment"], ("entailment", "neutral")),
-        (["contradiction", "entailment", "-"], ("entailment", "contradiction")),
-        (["contradiction", "neutral"] * 10 + ["maybe"], ("neutral", "contradiction")),
-        (["contradiction", "not-contradiction"], CONTRADICTION_OR_NOT),
-        (["contradiction", "neutral", "entailment"], LABELS),
-        (["neutral", "neutral"], LABELS),  # one class says nothing of the others
-        (["not_entailment"], TWO_WAY),
-    ],
-)
+@pytest.mark.parametrize(("labels", "classes"), [
+    (["entailment", "non-entailment", "not_entailment"], TWO_WAY),
+    (["neutral", "entailment"], ("entailment", "neutral")),
+    (["contradiction", "entailment", "-"], ("entailment", "contradiction")),
+    (["contradiction", "neutral"] * 10 + ["maybe"], ("neutral", "contradiction")),
+    (["contradiction", "not-contradiction"], CONTRADICTION_OR_NOT),
+    (["contradiction", "neutral", "entailment"], LABELS),
+    (["neutral", "neutral"], LABELS),  # one class says nothing of the others
+    (["not_entailment"], TWO_WAY)])  # fmt: skip
 def test_the_classes_of_a_users_file_are_the_labels_in_it(tmp_path, labels, classes):
     corpus = load(mine(tmp_path, labels))
     assert corpus.classes == classes
@@ -321,15 +312,12 @@ def test_unknown_labels_are_named_with_their_first_rows(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("labels", "said"),
-    [
-        (["entailment", "contradiction", "NotMentioned"], "'NotMentioned' in 10 of 30 rows, from row 3 (line 4) on"),
-        (["entailment", "contradiction", "NotMentioned"], "--labels NotMentioned=neutral, or leave"),
-        (["entailment", "neutral", "contradiction", "not sure"], "--labels 'not sure=-'."),
-        (["entailment", "neutral", "2"], "--labels 2=..., or"),  # a number is not guessed
-    ],
-)
+@pytest.mark.parametrize(("labels", "said"), [
+    (["entailment", "contradiction", "NotMentioned"], "'NotMentioned' in 10 of 30 rows, from row 3 (line 4) on"),
+    (["entailment", "contradiction", "NotMentioned"], "--labels NotMentioned=neutral, or leave"),
+    (["entailment", "neutral", "contradiction", "not sure"], "--labels 'not sure=-'."),
+    # a number is not guessed
+    (["entailment", "neutral", "2"], "--labels 2=..., or")])  # fmt: skip
 def test_a_name_that_is_not_known_and_has_many_rows_is_refused(tmp_path, labels, said):
     with pytest.raises(CorpusError) as error:
         load(mine(tmp_path, labels * 10))
@@ -353,20 +341,16 @@ def test_a_user_says_what_labels_mean(tmp_path):
         load("snli", labels={"0": "neutral"})
 
 
-@pytest.mark.parametrize(
-    ("header", "row"),
-    [
-        ("Premise,Hypothesis,Label", "A,B,neutral"),  # in capitals or not
-        ("sentence1,sentence2,gold_label", "A,B,neutral"),
-        ("TEXT_A,text_b,Gold", "A,B,neutral"),
-        ("sentence_A,sentence_B,gold", "A,B,neutral"),
-        ("context,claim,label", "A,B,neutral"),
-        ("claim,evidence,entailment_label", "B,A,NEUTRAL"),
-        ("premise,sentence1,hypothesis,label", " ,A,B,neutral"),  # of several columns the one that says something
-        ("premise,hypothesis,label,gold_label", "A,B,0,neutral"),
-        ("premise,hypothesis,label,label_text", "A,B,2,neutral"),
-    ],
-)
+@pytest.mark.parametrize(("header", "row"), [
+    ("Premise,Hypothesis,Label", "A,B,neutral"),  # in capitals or not
+    ("sentence1,sentence2,gold_label", "A,B,neutral"),
+    ("TEXT_A,text_b,Gold", "A,B,neutral"),
+    ("sentence_A,sentence_B,gold", "A,B,neutral"),
+    ("context,claim,label", "A,B,neutral"),
+    ("claim,evidence,entailment_label", "B,A,NEUTRAL"),
+    ("premise,sentence1,hypothesis,label", " ,A,B,neutral"),  # of several columns the one that says something
+    ("premise,hypothesis,label,gold_label", "A,B,0,neutral"),
+    ("premise,hypothesis,label,label_text", "A,B,2,neutral")])  # fmt: skip
 def test_usual_column_names_are_understood(tmp_path, header, row):
     (tmp_path / "mine.csv").write_text(f"{header}\n{row}\n")
     corpus = load(tmp_path / "mine.csv")

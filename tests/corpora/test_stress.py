@@ -36,14 +36,10 @@ def made(kind, corpus, **more):
     return stress(kind, corpus, wordnet=Opposites(), **more)
 
 
-@pytest.mark.parametrize(
-    ("kind", "premise", "hypothesis"),
-    [
-        ("word overlap", "Two dogs win a game.", "The dogs are playing and true is true"),
-        ("negation", "Two dogs win a game.", "The dogs are playing and false is not true"),
-        ("length mismatch", "Two dogs win a game" + " and true is true" * 5 + ".", "The dogs are playing"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "premise", "hypothesis"), [
+    ("word overlap", "Two dogs win a game.", "The dogs are playing and true is true"),
+    ("negation", "Two dogs win a game.", "The dogs are playing and false is not true"),
+    ("length mismatch", "Two dogs win a game" + " and true is true" * 5 + ".", "The dogs are playing")])  # fmt: skip
 def test_tautologies_by_hand(corpus, kind, premise, hypothesis):
     changed = made(kind, corpus)
     assert (changed.premise[0], changed.hypothesis[0]) == (premise, hypothesis)

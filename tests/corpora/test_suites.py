@@ -213,14 +213,10 @@ REVISIONS_OF = functions("60_do_scores_agree", np=np, pd=pd).revisions_of
 OURS = [("1", "A cow sleeps.", "It dreams.", 1), ("2", "A Dog runs. ", "It moves.", 0), ("3", "No.", "No.", 2)]
 
 
-@pytest.mark.parametrize(
-    ("ours", "uids", "place"),
-    [
-        (OURS, ["r0", "r2"], [1, 1]),  # by their texts
-        ([*OURS, ("4", "a dog runs.", "It moves.", 1)], ["r0", "r2"], [1, 1]),  # of equal pairs the first
-        (OURS[::2], [], []),
-    ],
-)
+@pytest.mark.parametrize(("ours", "uids", "place"), [
+    (OURS, ["r0", "r2"], [1, 1]),  # by their texts
+    ([*OURS, ("4", "a dog runs.", "It moves.", 1)], ["r0", "r2"], [1, 1]),  # of equal pairs the first
+    (OURS[::2], [], [])])  # fmt: skip
 def test_originals_are_found_by_their_texts(ours, uids, place):
     revised, found = REVISIONS_OF(corpus(*ours), pair_up(REVISED, ORIGINAL))
     assert revised.uid.tolist() == uids and found.tolist() == place

@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import table
 from server import MODES, serving
-from tiny import write_notebook
+from tiny import run_cells, write_notebook
 
 from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
@@ -183,7 +183,7 @@ print(answers)"""
 
 def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    write_notebook(home / "notebooks", "12_asks", CHAPTER, 'study.show(study.table("cost"))')
+    path = write_notebook(home / "notebooks", "12_asks", CHAPTER, 'study.show(study.table("cost"))')
     with serving("429 for some") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
         (first,) = runner.run([], runner.Request())
@@ -198,7 +198,7 @@ def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, m
         cost = json.loads(standing.record_path("12_asks", "smoke").read_text())["journals"]["j.jsonl"]
         assert (cost["answered"], cost["failed"]) == (8, 0)
     monkeypatch.delenv("OPENAI_BASE_URL")
-    (third,) = runner.run([], runner.Request(force=True))  # from the journal alone
-    assert (third.state, third.ran) == (standing.FINISHED, True)
+    run_cells(path)  # from the journal alone
+    assert standing.end_state(standing.read("12_asks", "smoke"))[0] == standing.FINISHED
     texts = [file.read_bytes().decode("latin-1") for file in home.rglob("*") if file.is_file()]
     assert not secrets_in("\0".join([*texts, *capsys.readouterr(), said]))

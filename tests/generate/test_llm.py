@@ -209,14 +209,9 @@ BAD_KEYS = ["sk-one two", "sk-one\ntwo", "sk-\u2013dash", "sk-\u00e9"]
 SETTINGS = [  # address, key, another setting, what is said
     *((address, SECRET, None, "OPENAI_BASE_URL is no address") for address in NO_ADDRESS),
     *((HERE, key, None, "OPENAI_API_KEY holds a blank") for key in BAD_KEYS),
-    *(
-        ("https://127.0.0.1:1/v1", SECRET, name, "cannot be used|no answer")
-        for name in ("SSL_CERT_FILE", "HTTPS_PROXY")
-    ),
+    *(("https://127.0.0.1:1/v1", SECRET, at, "cannot be used|no answer") for at in ("SSL_CERT_FILE", "HTTPS_PROXY")),
     (HERE, None, None, f"no answer from {HERE}"),
-    (None, None, None, "set OPENAI_BASE_URL"),
-    (None, "a key for something else", None, "set OPENAI_BASE_URL"),
-]
+    *((None, key, None, "set OPENAI_BASE_URL") for key in (None, "a key for something else"))]  # fmt: skip
 
 
 @pytest.mark.parametrize(("address", "key", "other", "said"), SETTINGS)

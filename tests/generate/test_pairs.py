@@ -75,20 +75,14 @@ def test_another_template_has_another_digest(monkeypatch):
     assert made.digest_prompt(WANLI) != digests[WANLI]
 
 
-@pytest.mark.parametrize(
-    ("text", "pair"),
-    [
-        (" A man sleeps.\nImplication: He rests.", ("A man sleeps.", "He rests.")),
-        ("\n\nA.\nImplication: B. ", ("A.", "B. ")),
-        ("A man sleeps.", None),
-        ("A.\nPossibility: B.", None),  # the word of another label
-        ("A.\nImplication: B.\nImplication: C.", None),
-        ("A. Implication: B.", None),
-        ("A.\nImplication:B.", None),
-        ("", None),
-        ("\nImplication: B.", None),  # nothing is left before the word once the text is stripped
-    ],
-)
+@pytest.mark.parametrize(("text", "pair"), [
+    (" A man sleeps.\nImplication: He rests.", ("A man sleeps.", "He rests.")),
+    ("\n\nA.\nImplication: B. ", ("A.", "B. ")),
+    ("A.\nPossibility: B.", None),  # the word of another label
+    ("A man sleeps.", None), ("", None), ("A.\nImplication: B.\nImplication: C.", None),
+    ("A. Implication: B.", None), ("A.\nImplication:B.", None),
+    # nothing is left before the word once the text is stripped
+    ("\nImplication: B.", None)])  # fmt: skip
 def test_a_continuation_is_a_pair_or_is_dropped(text, pair):
     (found,) = made.parse_pairs(pd.Series([text]), pd.Series(["entailment"])).to_dict("records")
     assert tuple(found.values()) == ((*pair, "") if pair else (None, None, UNPARSED))
@@ -162,29 +156,21 @@ def test_nothing_that_can_be_used_is_an_empty_corpus():
 GIVEN = [("A dog runs.", "An animal moves."), ("A cat sleeps.", "A cat rests.")]
 
 
-@pytest.mark.parametrize(
-    ("premise", "hypothesis", "expected"),
-    [
-        ("A man sings.", "A man makes music.", KEPT),
-        ("Four", "A man sings.", SHORT),
-        ("Fives", "A man sings.", KEPT),
-        ("A man sings.", "  abc  ", SHORT),
-        ("", "", SHORT),  # also a copy: the first reason counts
-        ("A man, sings!", "a man sings", COPIED),
-        ("A man  sings.", "A man sings.", KEPT),  # two blanks are not one
-        ("雨停了。", "天晴", KEPT),  # where there are no blanks, a word has a character or two
-        ("雨停了。", "天", SHORT),
-        ("雨停了。", "雨停了", COPIED),
-        ("This pair of sentences sings.", "It does.", PHRASE),
-        ("This Pair of Sentences sings.", "It does.", KEPT),
-        ("Nobody, says The", " speaker of it all.", PHRASE),  # written together
-        ("The speaker sings.", "Somebody sings.", PHRASE),
-        (" A dog runs. ", "An animal moves.", EXAMPLE),
-        ("A dog runs.", "A cat rests.", KEPT),  # sides of two examples
-        ("previous examples", "Previous examples", COPIED),  # and speaks of the prompt
-        ("The speaker sang.", "A song.", PHRASE),  # and copies an example
-    ],
-)
+@pytest.mark.parametrize(("premise", "hypothesis", "expected"), [
+    ("A man sings.", "A man makes music.", KEPT), ("A man sings.", "  abc  ", SHORT),
+    ("Four", "A man sings.", SHORT), ("Fives", "A man sings.", KEPT),
+    ("", "", SHORT),  # also a copy: the first reason counts
+    ("A man, sings!", "a man sings", COPIED),
+    ("A man  sings.", "A man sings.", KEPT),  # two blanks are not one
+    ("雨停了。", "天晴", KEPT),  # where there are no blanks, a word has a character or two
+    ("雨停了。", "天", SHORT), ("雨停了。", "雨停了", COPIED),
+    ("This pair of sentences sings.", "It does.", PHRASE), ("This Pair of Sentences sings.", "It does.", KEPT),
+    ("Nobody, says The", " speaker of it all.", PHRASE),  # written together
+    ("The speaker sings.", "Somebody sings.", PHRASE), (" A dog runs. ", "An animal moves.", EXAMPLE),
+    ("A dog runs.", "A cat rests.", KEPT),  # sides of two examples
+    ("previous examples", "Previous examples", COPIED),  # and speaks of the prompt
+    # and copies an example
+    ("The speaker sang.", "A song.", PHRASE)])  # fmt: skip
 def test_each_reason_by_hand(premise, hypothesis, expected):
     pair = pd.DataFrame({"premise": [premise], "hypothesis": [hypothesis]})
     assert made.heuristic_filter(pair, [[*GIVEN, ("The speaker sang.", "A song.")]]).reason[0] == expected

@@ -118,16 +118,12 @@ def test_the_papers_masked_prompt_says_possible():
     assert paper == code
 
 
-@pytest.mark.parametrize(
-    ("name", "label", "behind"),
-    [
-        (PAPER, "contradiction", ". It is false that"),
-        (PAPER, "neutral", ". It is possible that"),
-        (CODE_2022, "contradiction", ". Based on the above context, We definitely can not conclude that"),
-        (CODE_2022, "neutral", ". Based on the above context, It is possible that"),
-        (CODE_2023, "neutral", "., it is iconclusive that"),
-    ],
-)
+@pytest.mark.parametrize(("name", "label", "behind"), [
+    (PAPER, "contradiction", ". It is false that"),
+    (PAPER, "neutral", ". It is possible that"),
+    (CODE_2022, "contradiction", ". Based on the above context, We definitely can not conclude that"),
+    (CODE_2022, "neutral", ". Based on the above context, It is possible that"),
+    (CODE_2023, "neutral", "., it is iconclusive that")])  # fmt: skip
 def test_insertion_before_and_behind_the_gap(name, label, behind):
     before = "Given a statement Two women " if name == CODE_2023 else "Two women "
     assert p.insertion_prompt(*PAIR, label, name=name) == (before, f"{behind} The women are cleaning")
@@ -204,9 +200,8 @@ def test_what_cannot_be_asked_or_filtered_is_named():
         p.perturbed(MINE, problems, [answer("x")])
 
 
-@pytest.mark.parametrize(
-    ("text", "parsed"), [(" a\ndog \n", "adog"), ("", ""), ("\n", ""), ("[blank] should be: x", "[blank] should be: x")]
-)
+@pytest.mark.parametrize(("text", "parsed"), [
+    (" a\ndog \n", "adog"), ("", ""), ("\n", ""), ("[blank] should be: x", "[blank] should be: x")])  # fmt: skip
 def test_line_ends_are_deleted_and_not_made_blanks(text, parsed):
     assert p.parse(text) == parsed
 
@@ -235,11 +230,9 @@ def test_a_chat_cannot_insert_and_says_so():
 def test_a_model_that_writes_well_leaves_true_counterfactuals():
     """What the grammar puts in the place of a span is the answer; the pairs that come out are the grammar's own."""
     originals, revised = counterfactuals(12, seed=1)
-    old, new = revised.table["span"], revised.table["replacement"]
-    rows = []
-    for at, (before, after, span, put) in enumerate(
-        zip(np.repeat(originals.premise, 2), revised.premise, old, new, strict=True)
-    ):
+    old, new, rows = revised.table["span"], revised.table["replacement"], []
+    texts = zip(np.repeat(originals.premise, 2), revised.premise, old, new, strict=True)
+    for at, (before, after, span, put) in enumerate(texts):
         starts = (n for n in range(len(before)) if before[:n] + put + before[n + len(span) :] == after)
         rows.append((at // 2, next(starts), span))
     problems, _ = p.all_problems(originals, spans(*rows), np.arange(12))
@@ -362,15 +355,11 @@ SONGS = pairs("loudly sings songs", "A man sings songs.", "A man walks.", "walks
 MET = [
     (pairs("he smiles while many birds sing above him"), [p.HOLDS]),
     (pairs("very large", hypothesis=LONG), [p.IN_HYPOTHESIS]),
-    (pairs("red coat"), [p.IN_PREMISE]),
-    (pairs("smiles he"), [p.LIKE_HYPOTHESIS]),
+    (pairs("red coat"), [p.IN_PREMISE]), (pairs("smiles he"), [p.LIKE_HYPOTHESIS]),
     (pairs("town old the through dog his walks"), [p.LIKE_PREMISE]),
-    (pairs("some rain, story: a cat"), [p.FORBIDDEN]),
-    (pairs("a hill under deep snow"), [p.NEGATION]),
-    (pairs("a very _ evening"), [p.GAP]),
-    (SONGS, [p.NEW_LIKE_HYPOTHESIS]),
+    (pairs("some rain, story: a cat"), [p.FORBIDDEN]), (pairs("a hill under deep snow"), [p.NEGATION]),
+    (pairs("a very _ evening"), [p.GAP]), (SONGS, [p.NEW_LIKE_HYPOTHESIS]), (pairs("a rainy evening"), []),
     (pairs("He smiles!"), [p.COPIES, p.HOLDS, p.IN_HYPOTHESIS, p.LIKE_HYPOTHESIS]),
-    (pairs("a rainy evening"), []),
     (pairs(""), [p.IN_HYPOTHESIS, p.IN_PREMISE]),  # what is empty stands in every text
     (pairs("?!"), [p.IN_HYPOTHESIS, p.IN_PREMISE]),
     # negations are letters, for contradictions alone, and apostrophes matter
@@ -378,8 +367,7 @@ MET = [
     (pairs("a hill under snow", label="neutral"), []),
     (pairs("a dog that doesn't run"), []),  # a straight apostrophe is deleted first
     (pairs("a dog that doesn\u2019t run"), [p.NEGATION]),  # a curly one is not ASCII punctuation
-    (pairs("a dog that didn\u2019t run"), []),  # not in the list
-]
+    (pairs("a dog that didn\u2019t run"), [])]  # fmt: skip # not in the list
 
 
 @pytest.mark.parametrize(("pair", "rules"), MET)
@@ -403,10 +391,8 @@ def test_the_states_of_the_code_differ_in_three_places():
         assert met(pair, CODE_2022) == earlier and met(pair, CODE_2023) == later
 
 
-@pytest.mark.parametrize(
-    ("shared", "union", "side", "meets"),
-    [(3, 5, "hypothesis", 0), (5, 8, "hypothesis", 1), (7, 20, "premise", 0), (4, 11, "premise", 1)],
-)
+@pytest.mark.parametrize(("shared", "union", "side", "meets"), [
+    (3, 5, "hypothesis", 0), (5, 8, "hypothesis", 1), (7, 20, "premise", 0), (4, 11, "premise", 1)])  # fmt: skip
 def test_repeated_words_count_strictly_above_their_limits(shared, union, side, meets):
     """3 of 5 words are not above .6, 7 of 20 not above .35; 5 of 8 and 4 of 11 are just above."""
     words = [f"w{at}" for at in range(union)]
@@ -425,17 +411,11 @@ def slow(row, name):
         return sum((a & b).values()) / sum((a | b).values()) if a or b else 1
 
     return [
-        generation == hypothesis,
-        hypothesis in generation,
-        generation in hypothesis,
-        generation in premise,
-        jaccard(generation, hypothesis) > 0.6,
-        jaccard(generation, premise) > 0.35,
+        generation == hypothesis, hypothesis in generation, generation in hypothesis, generation in premise,
+        jaccard(generation, hypothesis) > 0.6, jaccard(generation, premise) > 0.35,
         any(phrase in row[0] for phrase in rules.forbidden),
         row[4] == "contradiction" and any(word in generation for word in rules.negations),
-        "_" in row[0],
-        jaccard(new, hypothesis) > rules.overlap,
-    ]
+        "_" in row[0], jaccard(new, hypothesis) > rules.overlap]  # fmt: skip
 
 
 WORDS = st.lists(st.sampled_from(["a", "dog", "no", "runs,", "The", "story:", "_", "isn\u2019t", "snow"]), max_size=6)

@@ -168,16 +168,13 @@ def test_a_tokenizer_without_an_end_is_refused():
 # ---------------------------------------------------------------- flagged pieces
 
 
-@pytest.mark.parametrize(
-    ("texts", "words", "whole", "flagged"),
-    [
-        # words: the dog outside | theres a cat ("--" is none); a piece that is punctuation alone is not flagged
-        (["The dog, outside.", "there's  a -- cat"], [0, 1, 1, 1, 0, 1], None, [" dog outside", "theres cat"]),
-        # pieces of single letters show that the whole word is flagged, whatever the vocabulary makes of it
-        (["zyxwv quickly"], [1, 0], None, ["zyxwv"]),
-        (["a dog.", "a cat."], [0, 0, 0, 0], [True, False], ["a dog.", ""]),  # whole: its punctuation too
-    ],
-)
+@pytest.mark.parametrize(("texts", "words", "whole", "flagged"), [
+    # words: the dog outside | theres a cat ("--" is none); a piece that is punctuation alone is not flagged
+    (["The dog, outside.", "there's  a -- cat"], [0, 1, 1, 1, 0, 1], None, [" dog outside", "theres cat"]),
+    # pieces of single letters show that the whole word is flagged, whatever the vocabulary makes of it
+    (["zyxwv quickly"], [1, 0], None, ["zyxwv"]),
+    # whole: its punctuation too
+    (["a dog.", "a cat."], [0, 0, 0, 0], [True, False], ["a dog.", ""])])  # fmt: skip
 def test_flagged_pieces_by_hand(tokenizer, texts, words, whole, flagged):
     ids, lengths = pieces(texts, tokenizer)
     flags = flagged_pieces(texts, words, tokenizer, whole=whole)

@@ -123,9 +123,8 @@ def probe():
 
 
 BOTH = pytest.mark.parametrize("kind", [FusedBertLayer, FusedLlamaLayer])
-FIRST = pytest.mark.parametrize(
-    ("kind", "first"), [(FusedBertLayer, False), (FusedBertLayer, True), (FusedLlamaLayer, False)]
-)
+FIRST = pytest.mark.parametrize(("kind", "first"), [
+    (FusedBertLayer, False), (FusedBertLayer, True), (FusedLlamaLayer, False)])  # fmt: skip
 
 
 @FIRST
@@ -213,15 +212,11 @@ def test_the_whole_model_is_the_same_and_gets_its_trained_weights_back(make, fol
     torch.testing.assert_close(model(**ids).logits, trained, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("kind", "what", "said"),
-    [
-        (FusedBertLayer, "activation", "written out they give another output"),
-        (FusedLlamaLayer, "activation", "written out they give another output"),
-        (FusedLlamaLayer, "bias", "written out they give another output"),
-        (FusedBertLayer, "class", "not built like BERT's or Llama's"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "what", "said"), [
+    (FusedBertLayer, "activation", "written out they give another output"),
+    (FusedLlamaLayer, "activation", "written out they give another output"),
+    (FusedLlamaLayer, "bias", "written out they give another output"),
+    (FusedBertLayer, "class", "not built like BERT's or Llama's")])  # fmt: skip
 def test_a_layer_that_computes_something_else_is_left_alone(make, kind, what, said):
     model, layers = make(kind)
     for layer in layers:

@@ -143,13 +143,10 @@ def test_unlikelihood_near_certainty():
 # ---------------------------------------------------------------- log p of the chosen tokens
 
 
-@pytest.mark.parametrize(
-    ("logits", "chosen", "expected"),
-    [
-        ([[0.0, 0, 0, 0], [math.log(3), 0, -math.inf, -math.inf]], [2, 0], [math.log(1 / 4), math.log(3 / 4)]),
-        ([[400.0, 0.0], [-400.0, 0.0]], [0, 0], [0.0, -400.0]),  # sure ones: finite, never above zero
-    ],
-)
+@pytest.mark.parametrize(("logits", "chosen", "expected"), [
+    ([[0.0, 0, 0, 0], [math.log(3), 0, -math.inf, -math.inf]], [2, 0], [math.log(1 / 4), math.log(3 / 4)]),
+    # sure ones: finite, never above zero
+    ([[400.0, 0.0], [-400.0, 0.0]], [0, 0], [0.0, -400.0])])  # fmt: skip
 def test_log_p_by_hand(logits, chosen, expected):
     logits = torch.tensor(logits, requires_grad=True)
     found = chosen_log_p(logits, torch.tensor(chosen))

@@ -223,14 +223,10 @@ def test_classify_is_cross_entropy(make_spec, corpus):
     torch.testing.assert_close(loss, by_hand)
 
 
-@pytest.mark.parametrize(
-    ("objective", "pooled", "first"),
-    [
-        (Classify(), None, True),
-        (experts.ProductOfExperts(), experts.pooled, True),
-        (experts.ProductOfExperts(), lambda model, inputs: model.base_model(**inputs).last_hidden_state.mean(1), False),
-    ],
-)
+@pytest.mark.parametrize(("objective", "pooled", "first"), [
+    (Classify(), None, True),
+    (experts.ProductOfExperts(), experts.pooled, True),
+    (experts.ProductOfExperts(), lambda model, inputs: model.base_model(**inputs)[0].mean(1), False)])  # fmt: skip
 def test_the_fast_parts_ask_the_objective_what_is_read(make_spec, corpus, monkeypatch, objective, pooled, first):
     """The heads read the first token alone, or one of them all tokens, which must see the whole last layer."""
     monkeypatch.setattr(experts, "pooled", pooled)

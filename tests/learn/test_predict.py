@@ -149,14 +149,10 @@ def test_a_run_is_found_by_its_settings_and_nothing_is_trained(run, monkeypatch)
         module.stored(run.spec.model_dump_json())
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (RunSpec(corpus="nowhere").model_dump_json(exclude_defaults=True), "nowhere.*run the chapter"),
-        ("{}", "cannot be read"),
-        ("not json", "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), [
+    (RunSpec(corpus="nowhere").model_dump_json(exclude_defaults=True), "nowhere.*run the chapter"),
+    ("{}", "cannot be read"),
+    ("not json", "cannot be read")])  # fmt: skip
 def test_a_run_that_is_not_there_is_named(settings, said):
     with pytest.raises(StoreError, match=said):
         module.stored(settings)
@@ -275,16 +271,12 @@ def test_two_at_a_time_killed_and_started_again_end_as_one_after_another(make_sp
     assert np.array_equal(again, cross_score(make_spec(epochs=6, capture="train", limit=50), corpus, fold, jobs=1))
 
 
-@pytest.mark.parametrize(
-    ("fold", "said"),
-    [
-        (np.zeros(49, int), "shape"),
-        (np.zeros(50, int), r"holds \[0\]: .* two folds or more"),
-        (np.arange(50) % 2 * 2, r"holds \[0, 2\]: .* none of them empty"),
-        (np.arange(50) % 2 - 1, "from 0 up"),
-        (np.full(50, 0.5), "from 0 up"),
-    ],
-)
+@pytest.mark.parametrize(("fold", "said"), [
+    (np.zeros(49, int), "shape"),
+    (np.zeros(50, int), r"holds \[0\]: .* two folds or more"),
+    (np.arange(50) % 2 * 2, r"holds \[0, 2\]: .* none of them empty"),
+    (np.arange(50) % 2 - 1, "from 0 up"),
+    (np.full(50, 0.5), "from 0 up")])  # fmt: skip
 def test_folds_that_cannot_be_scored_are_one_error(make_spec, corpus, fold, said):
     with pytest.raises(ValueError, match=said):
         cross_score(make_spec(), corpus, fold)

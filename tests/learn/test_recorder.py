@@ -123,17 +123,12 @@ class KeepLogits(Trainer):
         return (loss, output) if return_outputs else loss
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"gradient_accumulation_steps": 2},
-        {"train_sampling_strategy": "group_by_length"},
-        {"dataloader_num_workers": 2},
-        {"eval_strategy": "epoch", "gradient_accumulation_steps": 3},
-        {"bf16": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [
+    {"gradient_accumulation_steps": 2},
+    {"train_sampling_strategy": "group_by_length"},
+    {"dataloader_num_workers": 2},
+    {"eval_strategy": "epoch", "gradient_accumulation_steps": 3},
+    {"bf16": True}], ids=str)  # fmt: skip
 def test_equal_to_what_the_loss_was_computed_from(dataset, trainer, changes):
     numbered = dataset.add_column("row", list(range(ROWS))).remove_columns(["uid", "premise", "hypothesis"])
     recorder = RecordLogits(dataset, "uid")
@@ -290,35 +285,27 @@ class Stream(IterableDataset):
 TWO = {"uid": ["a", "b"], "label": [0, 1]}
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "said"),
-    [
-        (TWO, {"column": "name"}, "no column name; it has uid, label"),
-        ({**TWO, "uid": ["x", "x"]}, {}, "uid 'x' names rows with different labels"),
-        ({**TWO, "uid": [0.5, 1.5]}, {}, "holds float64 of shape .2,.: text or whole numbers"),
-        ({**TWO, "label": [-1, -1]}, {}, "whole numbers from 0"),
-        ({**TWO, "label": [0.5, 0.5]}, {}, "whole numbers from 0"),
-        ({**TWO, "label": ["neutral"] * 2}, {}, "whole numbers from 0"),
-        (TWO, {"capture": "test"}, 'capture="test" is neither'),
-        (Stream(), {}, "only be iterated, .*: give the recorder one that is read whole"),
-        (Dataset.from_dict(TWO).to_iterable_dataset(), {}, "only be iterated, .*: give the recorder one that is"),
-        (iter([]), {}, "only be iterated, .*: give the recorder one that is read whole"),
-    ],
-)
+@pytest.mark.parametrize(("given", "options", "said"), [
+    (TWO, {"column": "name"}, "no column name; it has uid, label"),
+    ({**TWO, "uid": ["x", "x"]}, {}, "uid 'x' names rows with different labels"),
+    ({**TWO, "uid": [0.5, 1.5]}, {}, "holds float64 of shape .2,.: text or whole numbers"),
+    ({**TWO, "label": [-1, -1]}, {}, "whole numbers from 0"),
+    ({**TWO, "label": [0.5, 0.5]}, {}, "whole numbers from 0"),
+    ({**TWO, "label": ["neutral"] * 2}, {}, "whole numbers from 0"),
+    (TWO, {"capture": "test"}, 'capture="test" is neither'),
+    (Stream(), {}, "only be iterated, .*: give the recorder one that is read whole"),
+    (Dataset.from_dict(TWO).to_iterable_dataset(), {}, "only be iterated, .*: give the recorder one that is"),
+    (iter([]), {}, "only be iterated, .*: give the recorder one that is read whole")])  # fmt: skip
 def test_what_a_recorder_cannot_be_made_of(given, options, said):
     with pytest.raises(TrainingError, match=said):
         RecordLogits(given, **{"column": "uid", **options})
 
 
-@pytest.mark.parametrize(
-    ("rows", "changes", "said"),
-    [
-        (lambda rows: rows.select(range(20)), {}, "trains on 20 rows and the recorder was given 22"),
-        (lambda rows: rows, {"dataloader_drop_last": True}, "drop_last"),
-        (lambda rows: Stream(), {"max_steps": 2}, "only be iterated"),
-        (lambda rows: rows, {"collate": "turned"}, "a data collator that keeps the order of the rows"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "changes", "said"), [
+    (lambda rows: rows.select(range(20)), {}, "trains on 20 rows and the recorder was given 22"),
+    (lambda rows: rows, {"dataloader_drop_last": True}, "drop_last"),
+    (lambda rows: Stream(), {"max_steps": 2}, "only be iterated"),
+    (lambda rows: rows, {"collate": "turned"}, "a data collator that keeps the order of the rows")])  # fmt: skip
 def test_trainings_that_cannot_be_recorded(dataset, trainer, tokenizer, rows, changes, said):
     if "collate" in changes:
         padded = DataCollatorWithPadding(tokenizer)
@@ -340,16 +327,11 @@ class PopLabels(Trainer):
 OTHER_ORDER = r"^row \d+ of the Trainer's dataset has label \d, and row .*, uid '.*', has \d: give .* in the same order"
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes"),
-    [
-        (Trainer, {}),
-        (Trainer, {"label_smoothing_factor": 0.1}),
-        (PopLabels, {}),
-        (PopLabels, {"dataloader_num_workers": 1}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("kind", "changes"), [
+    (Trainer, {}),
+    (Trainer, {"label_smoothing_factor": 0.1}),
+    (PopLabels, {}),
+    (PopLabels, {"dataloader_num_workers": 1})], ids=str)  # fmt: skip
 def test_another_order_ends_the_training_at_its_first_batch(dataset, trainer, kind, changes):
     recorder = RecordLogits(dataset, "uid")
     trainer(recorder, kind=kind, **changes).train()

@@ -152,25 +152,21 @@ def planted(size=400, seed=0):
 RISING = [1, 1, 0, 0, NOBODY, NOBODY, NOBODY, 0, NOBODY]
 
 
-@pytest.mark.parametrize(
-    ("gap", "kind", "decided", "order"),
-    [
-        # until both answers are known the first order stays
-        ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY] * 4, [1, 3, 2, 0]),
-        ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY, 0, NOBODY, NOBODY], [3, 2, 0]),
-        ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY, 1, 1, NOBODY], [3, 0]),
-        # a kind that was right goes to the end
-        ([5, 4, 3, 2, 0.5, 1], "aabbab", [0, 0, 1, NOBODY, NOBODY, NOBODY], [3, 5, 4]),
-        # the slope of the gap never falls: the widest gaps were right labels, and the narrowest do not come first
-        (np.arange(9, 0, -1.0), "aaaaaaaaa", [0, 0, 1, 1] + [NOBODY] * 5, [4, 5, 6, 7, 8]),
-        # where it rises, it is learnt
-        ([9, 8, 3, 2, 8.5, 4, 1, 5, 8.4], "aaaabbbba", RISING, [8, 4, 5, 6]),
-        # a kind that nobody has seen counts as even: before one mostly right, behind one mostly wrong
-        ([6, 5, 4, 1, 3, 2], "aaabac", [0, 0, 1, NOBODY, NOBODY, NOBODY], [5, 3, 4]),
-        ([6, 5, 4, 3, 1, 2], "aaabac", [1, 0, 1, NOBODY, NOBODY, NOBODY], [4, 3, 5]),
-        ([], "", [], []),
-    ],
-)
+@pytest.mark.parametrize(("gap", "kind", "decided", "order"), [
+    # until both answers are known the first order stays
+    ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY] * 4, [1, 3, 2, 0]),
+    ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY, 0, NOBODY, NOBODY], [3, 2, 0]),
+    ([0.1, 0.9, 0.5, 0.7], "abab", [NOBODY, 1, 1, NOBODY], [3, 0]),
+    # a kind that was right goes to the end
+    ([5, 4, 3, 2, 0.5, 1], "aabbab", [0, 0, 1, NOBODY, NOBODY, NOBODY], [3, 5, 4]),
+    # the slope of the gap never falls: the widest gaps were right labels, and the narrowest do not come first
+    (np.arange(9, 0, -1.0), "aaaaaaaaa", [0, 0, 1, 1] + [NOBODY] * 5, [4, 5, 6, 7, 8]),
+    # where it rises, it is learnt
+    ([9, 8, 3, 2, 8.5, 4, 1, 5, 8.4], "aaaabbbba", RISING, [8, 4, 5, 6]),
+    # a kind that nobody has seen counts as even: before one mostly right, behind one mostly wrong
+    ([6, 5, 4, 1, 3, 2], "aaabac", [0, 0, 1, NOBODY, NOBODY, NOBODY], [5, 3, 4]),
+    ([6, 5, 4, 3, 1, 2], "aaabac", [1, 0, 1, NOBODY, NOBODY, NOBODY], [4, 3, 5]),
+    ([], "", [], [])])  # fmt: skip
 def test_next_suspects_by_hand(gap, kind, decided, order):
     assert next_suspects(gap, list(kind), decided).tolist() == order
 

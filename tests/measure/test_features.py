@@ -15,15 +15,7 @@ from scipy import sparse
 
 from nli_lib.corpora import planted
 from nli_lib.measure import features as measure
-from nli_lib.measure.features import (
-    ZStatistics,
-    features,
-    prediction,
-    tokenize,
-    top_features,
-    z_from_counts,
-    z_statistics,
-)
+from nli_lib.measure.features import features, prediction, tokenize, top_features, z_from_counts, z_statistics
 
 PREMISES = ["a dog runs", "a dog runs", "two cats sit", "nobody sleeps"]
 HYPOTHESES = ["a dog moves", "nobody runs", "cats", "nobody is awake"]
@@ -80,18 +72,14 @@ def test_slow_twin_of_the_words(texts):
     assert words(tokenize(texts)) == [plain_words(text) for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("雨，停了。", "雨 停 了"),
-        ("他有3.5只 iPhone", "他 有 3 5 只 iphone"),
-        ("コーヒーを飲む", "コ ー ヒ ー を 飲 む"),
-        ("น้ำดื่ม", "น้ ำ ดื่ ม"),  # a character keeps its marks
-        ("ខ្ញុំ\u200bទៅ", "ខ្ ញុំ ទៅ"),
-        ("ကျွန်တော်", "ကျွ န် တော်"),
-        ("ຂ້ອຍໄປ", "ຂ້ ອ ຍ ໄ ປ"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("雨，停了。", "雨 停 了"),
+    ("他有3.5只 iPhone", "他 有 3 5 只 iphone"),
+    ("コーヒーを飲む", "コ ー ヒ ー を 飲 む"),
+    ("น้ำดื่ม", "น้ ำ ดื่ ม"),  # a character keeps its marks
+    ("ខ្ញុំ\u200bទៅ", "ខ្ ញុំ ទៅ"),
+    ("ကျွန်တော်", "ကျွ န် တော်"),
+    ("ຂ້ອຍໄປ", "ຂ້ ອ ຍ ໄ ປ")])  # fmt: skip
 def test_texts_without_blanks_are_split_into_characters(text, expected):
     assert words(tokenize([text, "a"])) == [expected.split(), ["a"]]
     assert measure.unspaced([text, "", "a"]).tolist() == [True, False, False]
@@ -338,7 +326,7 @@ def test_the_highest_z_and_the_share_above_a_line_of_each_copy():
     assert highest.tolist() == [np.nanmax(copy.z, axis=0).tolist() for copy in copies]
     assert above.tolist() == [(copy.z[columns] > 1.0).mean() for copy in copies]
     # a label that no feature gives away has a highest z below 0, however far below it the others lie
-    copy = ZStatistics(np.array([[1.0, -9.0], [2.0, -3.0]]), np.array([5, 5]), np.zeros((2, 2)))
+    copy = measure.ZStatistics(np.array([[1.0, -9.0], [2.0, -3.0]]), np.array([5, 5]), np.zeros((2, 2)))
     assert [part.tolist() for part in CELLS.above_line([copy], [0, 1], 1.0)] == [[[2.0, -3.0]], [0.25]]
 
 
@@ -381,11 +369,8 @@ def test_labels_are_shuffled_inside_a_premise_and_among_the_lone_ones():
     groups, labels = np.array(list("aaabbxyz")), np.array([0, 1, 2, 0, 0, 1, 2, 2])
     for seed in range(5):
         shuffled = measure.shuffled_labels(labels, groups, seed=seed)
-        assert [sorted(shuffled[part]) for part in (slice(3), slice(3, 5), slice(5, None))] == [
-            [0, 1, 2],
-            [0, 0],
-            [1, 2, 2],
-        ]
+        found = [sorted(shuffled[part]) for part in (slice(3), slice(3, 5), slice(5, None))]
+        assert found == [[0, 1, 2], [0, 0], [1, 2, 2]]
 
 
 def test_shuffling_moves_every_label_about_equally():

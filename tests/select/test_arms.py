@@ -8,20 +8,8 @@ from nli_lib.corpora import load
 from nli_lib.corpora.corpus import Corpus, CorpusError
 from nli_lib.learn.encode import shuffled_batches
 from nli_lib.measure.dynamics import variability
-from nli_lib.select.arms import (
-    ARM,
-    ARMS,
-    BY_PEOPLE,
-    CLASSIFY,
-    GENERATED,
-    PRODUCT,
-    PRODUCT_TWIN,
-    Pool,
-    budget_of,
-    candidates_of,
-    choices,
-    training_sets,
-)
+from nli_lib.select import arms
+from nli_lib.select.arms import ARM, ARMS, CLASSIFY, GENERATED, Pool, budget_of, candidates_of, choices, training_sets
 from nli_lib.select.selection import TWIN, Selection
 
 PAIRS = load("planted", "train", limit=420)
@@ -106,7 +94,7 @@ def test_the_product_of_experts_trains_on_one_set_with_two_losses(shared):
     sets, _ = training_sets(shared, budget=96)
     one, twin = sets["product of experts", ARM], sets["product of experts", TWIN]
     assert one.corpus.digest == twin.corpus.digest == sets["random more", ARM].corpus.digest
-    assert (one.objective, twin.objective) == (PRODUCT, PRODUCT_TWIN)
+    assert (one.objective, twin.objective) == (arms.PRODUCT, arms.PRODUCT_TWIN)
     assert {each.objective for key, each in sets.items() if key[0] != "product of experts"} == {CLASSIFY}
 
 
@@ -165,7 +153,8 @@ def test_an_arm_without_its_input_is_left_out_with_the_reason(shared):
 
 
 def test_labels_by_people_are_counted_pair_by_pair():
-    half = Corpus(OTHER.table.assign(**{BY_PEOPLE: np.arange(len(OTHER)) % 2 == 0}), "half", "train", OTHER.classes)
+    people = {arms.BY_PEOPLE: np.arange(len(OTHER)) % 2 == 0}
+    half = Corpus(OTHER.table.assign(**people), "half", "train", OTHER.classes)
     sets, _ = training_sets(pool(additions={**SOURCES, "DISCO": half[:24]}), budget=96)
     assert sets["Human-CAD added", ARM].labels == 96 and sets["our WANLI added", ARM].labels == 72
     assert sets["DISCO added", ARM].labels == 72 + 12

@@ -208,17 +208,13 @@ def test_no_group_is_split():
     assert spread[0] == 1 < spread[1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "more", "said"),
-    [
-        (LABELS[:9], {}, "10 folds cannot be made of 9 examples"),
-        (LABELS[:20], {"groups": ["one"] * 20}, "10 folds cannot be made of 1 groups"),
-        (np.array([0] * 19 + [1]), {}, "label 1 occurs in fold"),
-        (np.zeros(20, int), {}, "all 20 examples have the label 0"),
-        (LABELS, {"count": 1}, "1 folds cannot be made of"),
-        (LABELS, {"groups": range(11)}, "inconsistent numbers of samples"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "more", "said"), [
+    (LABELS[:9], {}, "10 folds cannot be made of 9 examples"),
+    (LABELS[:20], {"groups": ["one"] * 20}, "10 folds cannot be made of 1 groups"),
+    (np.array([0] * 19 + [1]), {}, "label 1 occurs in fold"),
+    (np.zeros(20, int), {}, "all 20 examples have the label 0"),
+    (LABELS, {"count": 1}, "1 folds cannot be made of"),
+    (LABELS, {"groups": range(11)}, "inconsistent numbers of samples")])  # fmt: skip
 def test_what_cannot_be_folded_is_one_error(labels, more, said):
     with pytest.raises(ValueError, match=said):
         folds(labels, **more)

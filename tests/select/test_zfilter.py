@@ -205,14 +205,10 @@ def test_edges():
 
 
 WRONG = {
-    "give one label each": {"labels": np.zeros(3, int)},
-    "not one of 0..2": {"labels": np.full(4, 3)},
-    "without a gold label": {"labels": np.full(4, -1)},
-    "1 names for 2 features": {"names": ["a"]},
-    "k=0": {"k": 0},
-    "batch_size=0": {"batch_size": 0},
-    "3 features, the pairs 2": {"given": (np.ones((2, 3)), np.zeros(2, int))},
-}
+    "give one label each": {"labels": np.zeros(3, int)}, "not one of 0..2": {"labels": np.full(4, 3)},
+    "without a gold label": {"labels": np.full(4, -1)}, "1 names for 2 features": {"names": ["a"]},
+    "k=0": {"k": 0}, "batch_size=0": {"batch_size": 0},
+    "3 features, the pairs 2": {"given": (np.ones((2, 3)), np.zeros(2, int))}}  # fmt: skip
 
 
 @pytest.mark.parametrize("said", WRONG)

@@ -27,17 +27,13 @@ def small_that_says(text, folder):
     return read_scale("small", folder)
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("consensus:\n  fold: 10\n", r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'),
-        ("corpus: [", "small.yaml: "),
-        ("corpus: [snli]", "corpus: a text is needed, and .'snli'. is a list"),
-        ("limit: 5\nseeds: true", "seeds: a number is needed, and True is a truth value"),
-        ("mixing:\n  share: 1", "mixing.share: 1 does not lie between 0 and 1"),
-        ("mixing: 3", "mixing. has no keys, but 3"),
-    ],
-)
+@pytest.mark.parametrize(("said", "told"), [
+    ("consensus:\n  fold: 10\n", r'small.yaml: consensus.fold: there is no such key; did you mean "folds"'),
+    ("corpus: [", "small.yaml: "),
+    ("corpus: [snli]", "corpus: a text is needed, and .'snli'. is a list"),
+    ("limit: 5\nseeds: true", "seeds: a number is needed, and True is a truth value"),
+    ("mixing:\n  share: 1", "mixing.share: 1 does not lie between 0 and 1"),
+    ("mixing: 3", "mixing. has no keys, but 3")])  # fmt: skip
 def test_a_wrong_key_or_value_is_refused_by_file_and_name(tmp_path, said, told):
     with pytest.raises(StudyError, match=told):
         small_that_says(said, tmp_path)

@@ -49,20 +49,16 @@ def mine(home):
 # ---------------------------------------------------------------- parameters
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"SCALE": "smal"}, """Input should be 'lab', 'smoke', 'small' or 'full', got "smal"; did you mean "small"?"""),
-        ({"SCALE": "lab", "CORPUS": "snli"}, "CORPUS: this scale has planted text alone: read snli at smoke or small"),
-        *(({"SEEDS": each}, f"SEEDS: Input should be a valid integer, got {said}")
-          for each, said in (("two", '"two"'), ("3", '"3"'), (True, "True"), (2.0, "2.0"))),
-        ({"SEEDS": 0}, "SEEDS: Input should be greater than or equal to 1, got 0"),
-        ({"SEEDS": 21}, "SEEDS: Input should be less than or equal to 20, got 21"),
-        ({"SEDS": 2}, 'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, SEEDS, DATA_DIR, CORPUS, '),
-        ({"CORPUS": "snil"}, 'did you mean "snli"?'), ({"CORPUS": "nowhere.csv"}, "no such file: nowhere.csv"),
-        ({"CORPUS": 3}, "CORPUS: Input should be a valid string, got 3"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "said"), [
+    ({"SCALE": "smal"}, """Input should be 'lab', 'smoke', 'small' or 'full', got "smal"; did you mean "small"?"""),
+    ({"SCALE": "lab", "CORPUS": "snli"}, "CORPUS: this scale has planted text alone: read snli at smoke or small"),
+    *(({"SEEDS": each}, f"SEEDS: Input should be a valid integer, got {said}")
+      for each, said in (("two", '"two"'), ("3", '"3"'), (True, "True"), (2.0, "2.0"))),
+    ({"SEEDS": 0}, "SEEDS: Input should be greater than or equal to 1, got 0"),
+    ({"SEEDS": 21}, "SEEDS: Input should be less than or equal to 20, got 21"),
+    ({"SEDS": 2}, 'SEDS: no such parameter; did you mean "SEEDS"? (allowed: SCALE, SEEDS, DATA_DIR, CORPUS, '),
+    ({"CORPUS": "snil"}, 'did you mean "snli"?'), ({"CORPUS": "nowhere.csv"}, "no such file: nowhere.csv"),
+    ({"CORPUS": 3}, "CORPUS: Input should be a valid string, got 3")])  # fmt: skip
 def test_wrong_parameters_are_named(given, said):
     with pytest.raises(StudyError, match=re.escape(said)) as caught:
         check(given)
@@ -114,16 +110,12 @@ def test_a_turned_knob_is_what_the_dial_says_and_its_results_have_a_folder_of_th
             check({"INTO": wrong})
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"EPOCHS": "much"}, "EPOCHS: epochs: a number is needed, and 'much' is a text"),
-        ({"EPOCHS": [1]}, "a number is needed"),
-        ({"PAIRS": 3}, "PAIRS: planted.start: 3 does not lie between 299 and"),
-        ({"PAIRS": math.nan}, "nan does not lie"),
-        ({"PAIRS": "300"}, "PAIRS: planted.start: a number is needed, and '300' is a text"),
-    ],
-)
+@pytest.mark.parametrize(("given", "told"), [
+    ({"EPOCHS": "much"}, "EPOCHS: epochs: a number is needed, and 'much' is a text"),
+    ({"EPOCHS": [1]}, "a number is needed"),
+    ({"PAIRS": 3}, "PAIRS: planted.start: 3 does not lie between 299 and"),
+    ({"PAIRS": math.nan}, "nan does not lie"),
+    ({"PAIRS": "300"}, "PAIRS: planted.start: a number is needed, and '300' is a text")])  # fmt: skip
 def test_a_value_of_another_kind_is_refused_and_by_the_runner_before_anything_starts(home, given, told):
     asked = {"EPOCHS": None, "PAIRS": None, **given}
     with pytest.raises(StudyError, match=told):

@@ -42,18 +42,15 @@ SIGNS = pd.DataFrame({"x": [-0.0004, 0.04], "points": [-0.04, -0.5]})
 LEVELS = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([["share"], [0.0, 0.5]]))
 
 
-@pytest.mark.parametrize(
-    ("table", "more", "expected"),
-    [
-        (NUMBERS, {"formats": {"share": "{:.1%}"}}, (">1,234<", ">0.123<", ">25.0%<", ">yes<", ">no<")),
-        (NUMBERS, {"digits": 1}, (">0.1<",)), (LEVELS, {}, (">0.5<",)), (NUMBERS[:0], {}, ("(no rows)",)),
-        (pd.DataFrame({0.4: [0.25], 10.0: [1.0]}), {"formats": {0.4: "{:.1%}"}}, (">0.4<", ">10<", ">25.0%<")),
-        (NAMES, {}, (">MultiNLI<", ">mine_1.csv<", ">above half<", ">SNLI<", ">mnli<")),
-        (NAMES.set_index("corpus"), {"index": True}, (">MultiNLI<",)),
-        (INSIDE, {}, (">max variability<", ">max_variability<", ">standard deviation<")),
-        (SIGNS, {"formats": {"points": "{:+.1f}"}}, (">0.000<", ">0.0<", ">-0.5<")),  # zero has no sign
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("table", "more", "expected"), [
+    (NUMBERS, {"formats": {"share": "{:.1%}"}}, (">1,234<", ">0.123<", ">25.0%<", ">yes<", ">no<")),
+    (NUMBERS, {"digits": 1}, (">0.1<",)), (LEVELS, {}, (">0.5<",)), (NUMBERS[:0], {}, ("(no rows)",)),
+    (pd.DataFrame({0.4: [0.25], 10.0: [1.0]}), {"formats": {0.4: "{:.1%}"}}, (">0.4<", ">10<", ">25.0%<")),
+    (NAMES, {}, (">MultiNLI<", ">mine_1.csv<", ">above half<", ">SNLI<", ">mnli<")),
+    (NAMES.set_index("corpus"), {"index": True}, (">MultiNLI<",)),
+    (INSIDE, {}, (">max variability<", ">max_variability<", ">standard deviation<")),
+    # zero has no sign
+    (SIGNS, {"formats": {"points": "{:+.1f}"}}, (">0.000<", ">0.0<", ">-0.5<"))])  # fmt: skip
 def test_numbers_are_written_one_way_and_names_are_those_of_the_prose(shown, table, more, expected):
     before = table.copy()
     page = shown(table, **more)
@@ -68,32 +65,24 @@ RHO = SimpleNamespace(value=0.31, low=math.nan, n=1514)
 GAP = {"value": 0.0123, "low": -0.0004, "high": 0.03}
 
 
-@pytest.mark.parametrize(
-    ("template", "values", "said"),
-    [
-        ("{share:.1%} of {n:,}", {"share": 0.25, "n": 9842}, "25.0% of 9,842"),
-        ("*{text}*", {"text": "<script>\n[x](javascript:1) {download}`/etc/passwd`"},
-         r"*\<script\> \[x\]\(javascript\:1\) \{download\}\`\/etc\/passwd\`*"),
-        ("{rows}", {"rows": Markdown("- *one*\n- two")}, "- *one*\n- two"),
-        ("{a:+.1f} [{b:+.1f}, {c:+.0%}], x-0", {"a": -0.04, "b": -0.5, "c": 0.004}, "0.0 [-0.5, 0%], x-0"),
-        ("{rho.value:.2f} of {rho.n:,} {row[word]}", {"rho": RHO, "row": {"word": "<b>"}}, r"0.31 of 1,514 \<b\>"),
-        *(("{x:ci+.1%}", {"x": each}, "+1.2% [0.0%, +3.0%]") for each in (GAP, pd.Series(GAP), Estimate(**GAP, n=3))),
-        ("{x:ci+.2f points of it}", {"x": GAP}, "+0.01 points of it [0.00, +0.03]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("template", "values", "said"), [
+    ("{share:.1%} of {n:,}", {"share": 0.25, "n": 9842}, "25.0% of 9,842"),
+    ("*{text}*", {"text": "<script>\n[x](javascript:1) {download}`/etc/passwd`"},
+     r"*\<script\> \[x\]\(javascript\:1\) \{download\}\`\/etc\/passwd\`*"),
+    ("{rows}", {"rows": Markdown("- *one*\n- two")}, "- *one*\n- two"),
+    ("{a:+.1f} [{b:+.1f}, {c:+.0%}], x-0", {"a": -0.04, "b": -0.5, "c": 0.004}, "0.0 [-0.5, 0%], x-0"),
+    ("{rho.value:.2f} of {rho.n:,} {row[word]}", {"rho": RHO, "row": {"word": "<b>"}}, r"0.31 of 1,514 \<b\>"),
+    *(("{x:ci+.1%}", {"x": each}, "+1.2% [0.0%, +3.0%]") for each in (GAP, pd.Series(GAP), Estimate(**GAP, n=3))),
+    ("{x:ci+.2f points of it}", {"x": GAP}, "+0.01 points of it [0.00, +0.03]")])  # fmt: skip
 def test_prose_is_filled(template, values, said):
     assert fill(template, values) == said
 
 
-@pytest.mark.parametrize(
-    ("template", "values", "said"),
-    [
-        ("{n}", {"m": 1}, r"no value for n \(given: m\)"), ("{n}", {"n": math.nan}, "n is nan"),
-        ("{n}", {"n": np.float32("inf")}, "n is inf"), ("{n}", {"n": None}, "n is None"),
-        ("{n:.1%}", {"n": "x"}, "cannot be filled"), ("{rho.low:.2f}", {"rho": RHO}, "rho.low is nan"),
-        ("{gap:ci.2f}", {"gap": {**GAP, "low": math.nan}}, "no such number"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("template", "values", "said"), [
+    ("{n}", {"m": 1}, r"no value for n \(given: m\)"), ("{n}", {"n": math.nan}, "n is nan"),
+    ("{n}", {"n": np.float32("inf")}, "n is inf"), ("{n}", {"n": None}, "n is None"),
+    ("{n:.1%}", {"n": "x"}, "cannot be filled"), ("{rho.low:.2f}", {"rho": RHO}, "rho.low is nan"),
+    ("{gap:ci.2f}", {"gap": {**GAP, "low": math.nan}}, "no such number")])  # fmt: skip
 def test_prose_never_shows_a_gap(template, values, said):
     with pytest.raises(StudyError, match=said):
         fill(template, values)

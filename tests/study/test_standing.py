@@ -5,11 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 import yaml
-from tiny import SAVE, SHOW, place_home, write_notebook
+from tiny import SAVE, SHOW, place_home, run_cells as run, write_notebook
 
 from nli_lib import paths
 from nli_lib.store import DEFAULTS
@@ -27,14 +26,6 @@ CHAPTERS = {
     "50_sorts": ('#| measure\nspec = study.spec("difficulty", study.corpus(limit=30))',),
     "63_ledger": ("import pandas as pd", LEDGER),
 }
-
-
-def run(path):
-    """Run a tiny notebook in this process."""
-    names = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
 
 
 @pytest.fixture(scope="module")
@@ -85,25 +76,21 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "expected"),
-    [
-        (CLAIMS, "< claim.min_n", "<= claim.min_n", {}),  # the chapter takes the names of the verdicts, and no rule
-        (CLAIMS, '"inconclusive"', '"open"', {"63_ledger": ["VERDICTS changed"]}),
-        (DYNAMICS, "def scores(", "MORE = 1\n\n\ndef scores(", {}),
-        (DYNAMICS, "def margin(", "def margin(*_more, ", {"10_scores": ["margin changed"]}),  # which `scores` calls
-        (DYNAMICS, '"""', '"""In other words. ', {}),
-        (DYNAMICS, "def scores(", "# a better explanation\n\n\n\ndef scores(", {}),
-        ("nli_lib/tables.py", "def write_table(", "def write_table(*_more, ", {}),  # how a table is quoted
-        (CHAPTER, IMPORTED, f"{IMPORTED} as other", CELLS),
-        (CHAPTER, IMPORTED, "measure.dynamics import (  # why\\n    scores,\\n)", {}),
-        (CHAPTER, "There are {n} rows.", "We see {n} rows.", {}),
-        (CHAPTER, "# 10_scores", "# Another title", {}),
-        (CHAPTER, "globals())", "dict(globals()))", {}),  # how the study begins
-        ("book/claims.yaml", "- one", "- one\n- two", {"63_ledger": ["claims.yaml changed"]}),
-        ("data/results/smoke/10_scores.scores.csv", "2", "5", TABLE),
-    ],
-)
+@pytest.mark.parametrize(("file", "old", "new", "expected"), [
+    (CLAIMS, "< claim.min_n", "<= claim.min_n", {}),  # the chapter takes the names of the verdicts, and no rule
+    (CLAIMS, '"inconclusive"', '"open"', {"63_ledger": ["VERDICTS changed"]}),
+    (DYNAMICS, "def scores(", "MORE = 1\n\n\ndef scores(", {}),
+    (DYNAMICS, "def margin(", "def margin(*_more, ", {"10_scores": ["margin changed"]}),  # which `scores` calls
+    (DYNAMICS, '"""', '"""In other words. ', {}),
+    (DYNAMICS, "def scores(", "# a better explanation\n\n\n\ndef scores(", {}),
+    ("nli_lib/tables.py", "def write_table(", "def write_table(*_more, ", {}),  # how a table is quoted
+    (CHAPTER, IMPORTED, f"{IMPORTED} as other", CELLS),
+    (CHAPTER, IMPORTED, "measure.dynamics import (  # why\\n    scores,\\n)", {}),
+    (CHAPTER, "There are {n} rows.", "We see {n} rows.", {}),
+    (CHAPTER, "# 10_scores", "# Another title", {}),
+    (CHAPTER, "globals())", "dict(globals()))", {}),  # how the study begins
+    ("book/claims.yaml", "- one", "- one\n- two", {"63_ledger": ["claims.yaml changed"]}),
+    ("data/results/smoke/10_scores.scores.csv", "2", "5", TABLE)])  # fmt: skip
 def test_what_changes_makes_stale_what_rests_on_it(chapters, file, old, new, expected):
     edit(chapters / file, old, new)
     assert stale() == expected
@@ -203,14 +190,10 @@ def test_a_module_that_a_drawing_cell_imports_counts_where_a_measuring_cell_uses
     assert standing.code_of(path)["definitions"].keys() & {"scores", "mismatch"} == {"scores"}
 
 
-@pytest.mark.parametrize(
-    ("cells", "counts"),
-    [
-        (("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate"),
-         [True, True, False, True, False, False]),
-        (("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)"), [True, True]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cells", "counts"), [
+    (("half = 0.5", "rate = half / 2", "half = 1", "#| measure\nstudy.params = rate", "rate = 3", "other = rate"),
+     [True, True, False, True, False, False]),
+    (("def half(x):\n    return x / 2", "#| measure\nstudy.params = half(3)"), [True, True])])  # fmt: skip
 def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_bound(chapters, cells, counts):
     found = []
     for changed in (None, *range(len(cells))):
