@@ -41,7 +41,7 @@ def test_a_run_holds_what_it_declares(make_spec, corpus, monkeypatch):
 
 
 def test_it_learns(make_spec):
-    run = fit(make_spec(epochs=12, learning_rate=5e-3), make_corpus(150))
+    run = fit(make_spec(epochs=16, learning_rate=3e-3), make_corpus(300))
     assert (run.logits[-1].argmax(1) == run.labels).mean() > 0.7  # chance is 0.4
     assert run.log["loss"].iloc[-1] < run.log["loss"].iloc[0]
 

@@ -37,7 +37,7 @@ GROUPS = {
     "hard": {"Planted test": ("planted", "test"), "Planted challenge": ("planted", "challenge")}, "adversarial": {},
     "out of domain": {"Nowhere": ("snli", "test"), "Planted validation": ("planted", "validation")},
 }  # fmt: skip
-DIAL = vars(dial.read_scale("smoke").budgets) | {"budget": 48, "candidates": 144, "arms": None, "epochs": 4}
+DIAL = vars(dial.read_scale("smoke").budgets) | {"budget": 48, "candidates": 144, "arms": None, "epochs": 12}
 DIAL |= {"counterfactuals": {key: [("planted", "validation")] for key in ("DISCO", "Human-CAD")}}
 DIAL |= {"groups": GROUPS, "stress": ("adversarial", "planted", "test", 4)}
 
