@@ -43,7 +43,7 @@ def cells(path, kind="code"):
 
 def markdown(path):
     """The Markdown of a page, or of a notebook's cells."""
-    if path.suffix == ".md":
+    if path.suffix != ".ipynb":
         return path.read_text(encoding="utf-8")
     return "\n\n".join("".join(cell["source"]) for cell in cells(path, "markdown"))
 
@@ -121,7 +121,10 @@ def texts_of(cell, *calls):
     return [text for text in (*found, caption) if " " in text and text not in docstrings]
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, *PAGES, *MODULES], ids=lambda path: path.stem)
+SHOWN = [BOOK / "lessons.yaml", BOOK / "exhibits.yaml"]
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *PAGES, *MODULES, *SHOWN], ids=lambda path: path.stem)
 def test_usual_words(path):
     """CONTRIBUTING's word list, in all that a reader of the book sees; a docstring begins with no question word."""
     texts = [markdown(path)] if path.suffix != ".py" else []
