@@ -142,7 +142,7 @@ PLACES = {"inside": "held", "outside": "not held", "across the border of": "inco
 LEDGER = [
     *("id", "paper", "where", "claim", "notebook", "statistic", "unit", "reference", "declared", "ours", "trained"),
     *("confirm", "region_low", "region_high", "paper_value", *RECORD[1:], "verdict", "reason"),
-    *("p", "q", "corrected", "detectable", "freedom", "parts"),
+    *("p", "q", "corrected", "detectable", "freedom", "parts", "beyond"),
 ]
 PLANTED, OWN = "planted", "own file"  # corpora that are not evidence for a paper's claim
 Paper = Literal["wanli", "zfilter", "consensus", "disco", "difficulty"]
@@ -200,6 +200,7 @@ class Claim(Entry):
     ours: bool = Field(False, description="whether it is a question of ours that the paper does not answer")
     trained: bool = Field(False, description="whether another training would give another value")
     absolute: bool = Field(False, description="whether the amount itself depends on the size of the training set")
+    annotators: bool = Field(False, description="whether `min_n` units take annotators who work for the study")
     withdrawn: str = Field("", description="why it is judged no more")
     min_n: int = Field(1, ge=1, description="units that the interval is over")
 
@@ -248,6 +249,12 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
         "neither side is surely above the most frequent label": record.get("learnt", True) is False,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def beyond(claim: Claim, record: Mapping[str, object], scale: str) -> bool:
+    """Whether no run at this scale can judge a claim: an absolute amount below scale full, or too few units of a claim
+    that needs annotators. Such a claim is in no count."""
+    return (claim.absolute and scale != "full") or (claim.annotators and record["n"] < claim.min_n)
 
 
 def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str, str]:
@@ -327,6 +334,7 @@ def ledger(claims: Sequence[Claim], records: pd.DataFrame, scale: str) -> pd.Dat
         # an interval that crosses the border decides nothing, whatever an approximate p-value says
         p = max(p_value(claim, record), 0.05 * (word == VERDICTS[2]))
         judged = {"verdict": word, "reason": reason, "p": p, "detectable": detectable(record), "parts": len(parts)}
+        judged["beyond"] = beyond(claim, record, scale)
         region = {"region_low": claim.confirm.values.left, "region_high": claim.confirm.values.right}
         rows.append(claim.model_dump() | {"confirm": str(claim.confirm)} | region | record | judged)
     table = pd.DataFrame(rows, columns=LEDGER)

@@ -119,9 +119,10 @@ def notes(row: pd.Series) -> list[str]:
 
 def own_claims(table: pd.DataFrame) -> pd.Series:
     """Mark the rows with claims of the papers that were declared before their first result; those from a stale record
-    (column `stale`, if the table has it) are not counted."""
-    stale = table.get("stale", pd.Series(False, table.index)).astype(bool) & (table["verdict"] != VERDICTS[3])
-    return ~table["ours"].astype(bool) & (table["declared"] == "before") & ~stale
+    (column `stale`) and those that no run at this scale can judge (`beyond`) are not counted, if the table says so."""
+    no = pd.Series(False, table.index)
+    stale = table.get("stale", no).astype(bool) & (table["verdict"] != VERDICTS[3])
+    return ~table["ours"].astype(bool) & (table["declared"] == "before") & ~stale & ~table.get("beyond", no).astype(bool)
 
 
 def verdict_counts(table: pd.DataFrame) -> str:

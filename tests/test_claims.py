@@ -172,6 +172,14 @@ def test_evidence_that_does_not_suffice(toy, kind, change, scale, reason):
     assert (judged == HELD) if reason is None else (judged == NOT_JUDGED and reason in said)
 
 
+@pytest.mark.parametrize(("kind", "n", "scale", "beyond"), [
+    ("absolute", 100, "small", True), ("absolute", 100, "full", False), ("annotators", 99, "full", True),
+    ("annotators", 100, "small", False), ("trained", 99, "small", False)])  # fmt: skip
+def test_a_claim_that_no_run_at_this_scale_can_judge_is_marked(toy, kind, n, scale, beyond):
+    records = pd.DataFrame([ENOUGH | {"id": "wanli-toy", "n": n}])
+    assert ledger([toy.model_copy(update={kind: True})], records, scale)["beyond"].tolist() == [beyond]
+
+
 def test_a_p_value_is_that_of_the_border_by_t_over_trainings_and_by_the_normal_otherwise(toy):
     values = np.array([0.62, 0.65, 0.68])
     found, error = ENOUGH | t_interval(values)._asdict(), values.std(ddof=1) / np.sqrt(3)

@@ -94,6 +94,7 @@ def test_a_verdict_from_a_stale_record_says_so():
     table = claims(ours=True).assign(stale=True)
     held, untested = (row for _, row in table.iterrows())
     assert words.own_claims(claims().assign(stale=True)).tolist() == [False, True], "no count has it"
+    assert not words.own_claims(claims().assign(beyond=True)).any()
     assert words.notes(held) == ["a question of ours", "from a stale record"]
     assert words.notes(untested) == [], "what is not judged has no verdict to doubt"
     assert "from a stale record" in verdict_sentence(held)
