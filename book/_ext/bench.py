@@ -80,4 +80,6 @@ def setup(app):
     app.connect("html-page-context", local_scripts, priority=999)
     app.connect("config-inited", banner)
     app.add_config_value("bench", Path(__file__).read_text(encoding="utf-8"), "html")  # pages are written anew after it
+    # it says nothing of processes, and has nothing to number here
+    app.extensions["sphinx_multitoc_numbering"].parallel_read_safe = True
     return {"parallel_read_safe": True, "parallel_write_safe": True}

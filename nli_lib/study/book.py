@@ -491,7 +491,9 @@ def _render(site: Site) -> None:
     """Call jupyter-book; a failure is reported by its errors and the path of the log, not by its whole output."""
     log = site.output / "_build" / "build.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    start = "from jupyter_book.cli.main import main; main()"
+    # the command has no option for Sphinx's number of processes
+    start = "import functools, os, jupyter_book.sphinx as book; from jupyter_book.cli.main import main; "
+    start += "book.build_sphinx = functools.partial(book.build_sphinx, jobs=len(os.sched_getaffinity(0))); main()"
     words = [sys.executable, "-c", start, "build", str(site.source), "--keep-going", "--path-output", str(site.output)]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)

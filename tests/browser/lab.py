@@ -38,8 +38,8 @@ def save(page):
 
 
 @contextlib.contextmanager
-def serving(folder, notebook):
-    """JupyterLab with NLI_HOME in ``folder``, its settings too; the address of a notebook below it."""
+def serving(folder):
+    """JupyterLab with NLI_HOME in ``folder``, its settings too; gives the address of a notebook below it."""
     pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (make lab)")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -66,7 +66,7 @@ def serving(folder, notebook):
                 break
             except OSError:
                 time.sleep(0.5)
-        yield f"{address}/lab/tree/{notebook}?token={token}&reset"
+        yield lambda notebook: f"{address}/lab/tree/{notebook.relative_to(folder)}?token={token}&reset"
     finally:
         server.terminate()
         try:

@@ -284,9 +284,9 @@ def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
     rows = suspects()
     code = f"from nli_tools.explorer import suspects_widget\n\nsuspects_widget({str(tmp_path)!r})"
     write_notebook(tmp_path / "list.ipynb", code)
-    with serving(tmp_path, "list.ipynb") as address:
+    with serving(tmp_path) as address_of:
         page = browser.new_page(accept_downloads=True, viewport={"width": 1300, "height": 900})
-        run_all(page, address)
+        run_all(page, address_of(tmp_path / "list.ipynb"))
         wait_for(page, 0)
 
         def reload():
