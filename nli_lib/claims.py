@@ -271,8 +271,7 @@ def judge(claim: Claim, parts: Sequence[Mapping[str, object]], scale: str) -> tu
     border = claim.confirm.values
     found = [(*verdict(claim, part, scale), part) for part in parts]
     inside = [min(part["low"] - border.left, border.right - part["high"]) for part in parts]
-    order = sorted(range(len(found)), key=lambda at: (DECISIVE.index(found[at][0]), inside[at]))
-    word, reason, part = found[order[0]]
+    word, reason, part = found[min(range(len(found)), key=lambda at: (DECISIVE.index(found[at][0]), inside[at]))]
     if len(found) > 1:
         held = sum(each == "held" for each, *_ in found)
         reason = f"{part['part']}: {reason}; {held} of {len(found)} parts hold"

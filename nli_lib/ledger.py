@@ -84,8 +84,8 @@ def interval(row: pd.Series) -> tuple[str, str]:
 def region(row: pd.Series) -> str:
     """The values that would confirm a claim, in the unit of its numbers."""
     factor, sign = {"points": (100, " points"), "share": (100, "%"), "": (1, "")}[kind(row["unit"])]
-    low, high = (f"{factor * row[end]:g}{sign}" for end in ("region_low", "region_high"))
-    low, high = (re.sub(r"^(-?1 point)s$", r"\1", end) for end in (low, high))
+    ends = (f"{factor * row[end]:g}{sign}" for end in ("region_low", "region_high"))
+    low, high = (re.sub(r"^(-?1 point)s$", r"\1", end) for end in ends)
     if math.isinf(row["region_low"]):
         return f"below {high}"
     return f"above {low}" if math.isinf(row["region_high"]) else f"between {low} and {high}"
@@ -120,9 +120,9 @@ def notes(row: pd.Series) -> list[str]:
 def own_claims(table: pd.DataFrame) -> pd.Series:
     """Mark the rows with claims of the papers that were declared before their first result; those from a stale record
     (column `stale`) and those that no run at this scale can judge (`beyond`) are not counted, if the table says so."""
-    no = pd.Series(False, table.index)
-    stale = table.get("stale", no).astype(bool) & (table["verdict"] != VERDICTS[3])
-    return ~table["ours"].astype(bool) & (table["declared"] == "before") & ~stale & ~table.get("beyond", no).astype(bool)
+    stale, beyond = (table.get(name, pd.Series(False, table.index)).astype(bool) for name in ("stale", "beyond"))
+    left_out = table["ours"].astype(bool) | beyond | (stale & (table["verdict"] != VERDICTS[3]))
+    return ~left_out & (table["declared"] == "before")
 
 
 def verdict_counts(table: pd.DataFrame) -> str:
@@ -229,6 +229,5 @@ def sections(lessons: Sequence[Lesson], ledger: pd.DataFrame) -> dict[str, str]:
     found, template = placed(lessons, ledger), FILES.get_template("lessons.md")
     made = template.make_module({"marks": MARKS, "interval": interval, "notes": notes})
     parts = {each: [(lesson, rows.to_dict("records")) for at, lesson, rows in found if at == each] for each in PLACES}
-    counts = {each: len(part) for each, part in parts.items()}
     texts = {each: made.section(each, part).strip() for each, part in parts.items()}
-    return texts | {"count": made.count(len(lessons), **counts).strip()}
+    return texts | {"count": made.count(len(lessons), **{each: len(part) for each, part in parts.items()}).strip()}

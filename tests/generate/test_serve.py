@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import psutil
 import pytest
+from tiny import wait_until
 
 from nli_lib.generate import llm
 from nli_lib.generate.journal import Journal
@@ -84,10 +84,7 @@ with serve(Path({str(tmp_path / "server.log")!r}), context=256) as address:
     (server,) = psutil.Process(study.pid).children()
     os.kill(study.pid, signal.SIGKILL)
     study.wait()
-    until = time.monotonic() + 10
-    while server.is_running() and server.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
+    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_another_server_is_used_as_it_is_and_none_is_started_where_none_is_needed(tmp_path, monkeypatch):

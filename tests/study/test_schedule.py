@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell
-from tiny import SAVE, SHOW, run_cells, write_notebook
+from tiny import SAVE, SHOW, run_cells, wait_until, write_notebook
 
 from nli_lib import paths
 from nli_lib.errors import StudyError
@@ -316,13 +315,6 @@ def test_a_sockets_path_stays_short_whatever_tmpdir_says(temporary, monkeypatch)
     with runner.socket_folder() as folder:
         assert len(f"{folder}/kernel-5") <= 103
     assert not list(long.iterdir())
-
-
-def wait_until(true, seconds=40):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.1)
 
 
 def test_the_command_that_is_told_runs_as_it_is_told():
