@@ -82,11 +82,9 @@ if explorer.counts:
 
 
 def test_points_answer_and_a_lasso_becomes_a_selection(address_of, home, webgl):
-    folder = home / "explore"
-    folder.mkdir()
-    write_notebook(folder / "explore.ipynb", MAKE, "explorer", WRITE)
+    write_notebook(home / "explore.ipynb", MAKE, "explorer", WRITE)
     page = webgl.new_page(viewport={"width": 1300, "height": 1000})
-    run_all(page, address_of(folder / "explore.ipynb"))
+    run_all(page, address_of(home / "explore.ipynb"))
     root = page.locator(".nli-explorer")
     root.wait_for(timeout=240_000)
     canvas = page.locator(".jp-OutputArea-output canvas").first
@@ -95,7 +93,7 @@ def test_points_answer_and_a_lasso_becomes_a_selection(address_of, home, webgl):
     page.wait_for_timeout(2_000)
     box = canvas.bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    table = pd.read_csv(folder / "table.csv").set_index("uid")
+    table = pd.read_csv(home / "table.csv").set_index("uid")
 
     # a point answers with its text, its label and its scores
     for at in np.linspace(-0.2, 0.2, 60):
@@ -130,14 +128,14 @@ def test_points_answer_and_a_lasso_becomes_a_selection(address_of, home, webgl):
     page.wait_for_function("document.querySelector('.nli-explorer-tags').textContent.includes('odd one')")
     page.locator(".jp-Notebook .jp-CodeCell").nth(2).locator(".jp-InputArea-editor").click()
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
-    wait_until((folder / "tags.csv").exists)
-    dropped = np.load(folder / "dropped.npy")
+    wait_until((home / "tags.csv").exists)
+    dropped = np.load(home / "dropped.npy")
     assert dropped.sum() == count and "executed" not in page.title()
     page.close()
     # the ring is convex: what lies between selected points is selected
     place = table[["variability", "confidence"]].to_numpy()
     assert (Delaunay(place[dropped]).find_simplex(place[~dropped]) < 0).all()
-    tags = pd.read_csv(folder / "tags.csv")
+    tags = pd.read_csv(home / "tags.csv")
     assert tags["uid"].tolist() == table.index[dropped].tolist() and set(tags["tag"]) == {"odd one"}
     assert json.dumps(tags["premise"].iloc[0]).startswith(json.dumps(SCRIPT)[:-1])
 

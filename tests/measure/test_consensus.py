@@ -273,7 +273,10 @@ def test_how_many_are_wrong_is_that_of_the_slow_twin(seed, decisions):
 
 def test_a_simulated_review_reads_the_learnt_order_and_knows_what_it_states():
     gap, kind, wrong = planted()
-    rows, seen = functions("37_how_right_is_the_list").sitting(gap, kind, wrong)
+    chapter = functions("37_how_right_is_the_list")
+    rows, seen = chapter.sitting(gap, kind, wrong)
     assert seen.tolist() == review_in_turn(gap, kind, wrong, upto=100).tolist()
     true = {(n, of): number for n, of, *_, number in rows}
     assert true[20, "next 50"] >= wrong[seen[20:40]].sum() and true[50, "first 100"] >= wrong[seen[:60]].sum()
+    # all of the first label, and one of three of the second
+    assert chapter.by_label([0, 0, 1, 1, 1], [1, 1, 1, 0, 0], 3) == pytest.approx(2 + 1 / 3)
