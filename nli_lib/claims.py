@@ -252,7 +252,7 @@ def lacks(claim: Claim, record: Mapping[str, object], scale: str) -> str:
 
 
 def beyond(claim: Claim, record: Mapping[str, object], scale: str) -> bool:
-    """Whether no run at this scale can judge a claim: an absolute amount below scale full, or too few units of a claim
+    """True if no run at this scale can judge a claim: an absolute amount below scale full, or too few units of a claim
     that needs annotators. Such a claim is in no count."""
     return (claim.absolute and scale != "full") or (claim.annotators and record["n"] < claim.min_n)
 

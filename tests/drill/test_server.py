@@ -181,6 +181,7 @@ study.export(__import__("pandas").DataFrame([each.model_dump() for each in answe
 print(answers)"""
 
 
+@pytest.mark.drill
 def test_a_chapter_with_failed_requests_says_so_and_asks_again_for_those(home, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     path = write_notebook(home / "notebooks", "12_asks", CHAPTER, 'study.show(study.table("cost"))')

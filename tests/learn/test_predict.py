@@ -256,7 +256,7 @@ cross_score(RunSpec.model_validate_json({spec!r}), corpus, folds(corpus.labels, 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_two_at_a_time_killed_and_started_again_end_as_one_after_another(make_spec, corpus, fold, home):
     spec = make_spec(epochs=6, capture="train")
     program = KILLED.format(tests=str(Path(__file__).parents[1]), spec=spec.model_dump_json())
