@@ -43,7 +43,7 @@ test: .venv/.test
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(STUDY) run --scale smoke --jobs 2 || echo "the tests below say what is wrong"
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal -m "not gpu"
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
 
 drill: .venv/.test
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill tests/learn/test_predict.py "tests/test_notebooks.py::test_what_was_planted_is_found_at_scale_lab"
