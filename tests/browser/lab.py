@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nli_lib import paths
 
 UPDATES = "check_for_updates_class=jupyterlab.NeverCheckForUpdate"
-QUIET = ("expose_app_in_browser=True", "news_url=", UPDATES, "extension_manager=readonly")
+QUIET = [f"--LabApp.{it}" for it in ("expose_app_in_browser=True", "news_url=", UPDATES, "extension_manager=readonly")]
 
 
 def write_notebook(path, *sources):
@@ -49,8 +49,7 @@ def serving(folder):
     tracker.write_text('{"windowingMode": "none"}')  # every cell is in the page, seen or not
     token, home = secrets.token_hex(16), str(folder)
     words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-    words += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home}"]
-    words += [f"--LabApp.{each}" for each in QUIET]
+    words += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home}", *QUIET]
     library = f"{paths.HOME}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     folders = {name: str(folder / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
     folders["JUPYTERLAB_SETTINGS_DIR"] = folders["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / "settings")
