@@ -7,21 +7,18 @@ tokenizer, objective or weight.
 """
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import transformers
-from filelock import FileLock
 from tokenizers.processors import TemplateProcessing
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from nli_lib.errors import TrainingError
-from nli_lib.learn.text import LOWER_LAYERS, OFFLINE_MODELS, resolve_model
+from nli_lib.learn.text import LOWER_LAYERS, OFFLINE_MODELS, once, resolve_model
 from nli_lib.paths import MODELS
-from nli_lib.store import atomic
 
 END = "<|endoftext|>"  # separates documents in SmolLM2's training; here it ends each text, and the last one is read
 
@@ -61,16 +58,6 @@ def part_of(kind: type, source: dict[str, str], **changes: object) -> PreTrained
     model = kind.from_config(config, dtype=torch.float32)
     model.load_state_dict({name: whole[name] for name in model.state_dict()})
     return model
-
-
-def once(target: Path, write: Callable[[Path], None]) -> Path:
-    """Let `write` fill the folder `target` unless it exists; it is complete or absent."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):  # another process may be making it
-        if not target.is_dir():
-            with atomic(target) as draft:
-                write(draft)
-    return target
 
 
 # ---------------------------------------------------------------- model

@@ -71,7 +71,7 @@ from nli_lib.ledger import LESSONS, PAPERS, own_claims, read_lessons, sections, 
 from nli_lib.stats import VERDICTS
 from nli_lib.store import alone, atomic, write_json
 from nli_lib.study import standing
-from nli_lib.study.notebook import DRAW, LAB_LABEL, PLOTLY, SMOKE_LABEL, as_text
+from nli_lib.study.notebook import DRAW, NOTICES, PLOTLY, as_text
 from nli_lib.study.runner import Request, order, resolve, socket_folder
 from nli_lib.study.standing import stale, stamps, write_text
 from nli_lib.tables import find_table, read_table
@@ -528,7 +528,7 @@ def build(request: Request, book: Site | None = None) -> Path:
         write_text(book.source / "_static" / "plotly.min.js", get_plotlyjs())  # one copy, shared by all pages
         write_text(folder / "status.md", status_page(names, request))
         said = words(folder, request.study)
-        said["announcement"] = {"smoke": SMOKE_LABEL, "lab": LAB_LABEL}.get(request.scale, "").capitalize()
+        said["announcement"] = NOTICES.get(request.scale, "").capitalize()
         write_text(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
         files = (path for path in book.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
         # the reference is made from the docstrings of the library

@@ -46,7 +46,6 @@ from nli_lib.corpora.corpus import LABELS, SIDES, Corpus
 from nli_lib.corpora.planted import make_obvious
 from nli_lib.errors import StudyError
 from nli_lib.generate.journal import Journal
-from nli_lib.learn.text import one_layer
 from nli_lib.names import CORPORA, name_of, unsigned_zero
 from nli_lib.stats import VERDICTS, Estimate
 from nli_lib.store import RunSpec, atomic, device, now
@@ -173,8 +172,8 @@ def show_interactive(figure: object) -> None:
 # ---------------------------------------------------------------- notebook
 
 
-SMOKE_LABEL = "smoke scale: proves the machinery, not the findings"
-LAB_LABEL = "lab scale: for exploring planted text, not for findings"
+NOTICES = {"smoke": "smoke scale: proves the machinery, not the findings"}
+NOTICES |= {"lab": "lab scale: for exploring planted text, not for findings"}
 DRAW = "NLI_DRAW"  # set when pages are drawn from tables, for the book: nothing is measured or recorded
 SEEN = "_nli_names_at_begin"
 _SCALE_LIMIT = object()
@@ -217,9 +216,7 @@ class Study:
 
     def __init__(self, notebook: str, params: dict, knobs: Mapping[str, str] = NOTHING, only: str | None = None):
         self.notebook, self.params, self.drawing = notebook, params, os.environ.get(DRAW) == "1"
-        self._claims: dict[str, list[dict]] = {}
-        self._missing: dict[str, str] = {}
-        self._parts: dict[str, parts.Part] = {}
+        self._claims, self._missing, self._parts = {}, {}, {}  # by claim, by corpus, by name
         self._only_parts = only or os.environ.get(parts.ONLY)
         turned = {name: params[name] for name in knobs if params[name] is not None}
         scale = dial.turned(dial.read_scale(params["SCALE"]), knobs, turned)
@@ -232,8 +229,7 @@ class Study:
         self.folder = paths.RESULTS / self.results_name
         self.exports = paths.EXPORTS / self.standard
         print(f"{notebook}: study {self.results_name}, corpus {self.corpus_name}")
-        if params["SCALE"] == "smoke":
-            print(SMOKE_LABEL)
+        print(end=f"{NOTICES[params['SCALE']]}\n" if params["SCALE"] in NOTICES else "")
         if self.drawing:
             return
         stored = not self._only_parts  # a run that makes only parts has no record
@@ -583,8 +579,6 @@ class Lab(Study):
     def __init__(self, notebook: str, params: dict, knobs: Mapping[str, str] = NOTHING):
         dial.refuse_absent(notebook, params["SCALE"])
         super().__init__(notebook, params, knobs)
-        print(LAB_LABEL)
-        one_layer()
         sources.OBSERVERS.clear()  # none of what is loaded is used as it is
 
     def corpus(self, split: str | None = None, **more: object) -> Corpus:
