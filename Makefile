@@ -27,7 +27,7 @@ help:
 	@echo "                          run every notebook that is missing or stale, or only some, then build the book"
 	@echo "make book [SCALE=small]   build the report from recorded tables: no torch, no data, no GPU"
 	@echo "make test                 every test that needs no GPU, and every notebook at scale smoke"
-	@echo "make drill                kills, full disks, two processes at one thing, unusual homes, a bad server, scale lab: a quarter of an hour"
+	@echo "make drill                kills, full disks, two processes at one thing, unusual homes, a bad server, scale lab, every page of the book: twenty minutes"
 	@echo "make check [SCALE=...]    what this machine lacks for a scale, and the command that fetches it"
 	@echo "make lab                  open the notebooks in JupyterLab"
 	@echo "make clean                remove what was built: .venv, runs, lab and smoke tables, chapters, pages"
@@ -46,7 +46,7 @@ test: .venv/.test
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 3 --dist worksteal -m "not gpu" # for two cores: tests wait for browsers and kernels
 
 drill: .venv/.test
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill tests/learn/test_predict.py "tests/test_notebooks.py::test_what_was_planted_is_found_at_scale_lab"
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -q -m "drill or slow" tests/drill tests/browser tests/learn/test_predict.py "tests/test_notebooks.py::test_what_was_planted_is_found_at_scale_lab"
 
 lab: .venv/.lab
 	@$(PY) -m jupyterlab notebooks

@@ -13,6 +13,14 @@ hypothesis.settings.register_profile("study", deadline=None)
 hypothesis.settings.load_profile("study")
 
 
+gc.disable()  # until all libraries are imported, which takes a third less then
+
+
+def pytest_collection_finish():
+    gc.enable()
+    gc.freeze()  # nor does a worker take apart at its end what was imported
+
+
 def pytest_collection_modifyitems(items):
     """The slow tests first, so that all workers end together; those that read real data where there are any.
 

@@ -81,6 +81,7 @@ if explorer.counts:
 """
 
 
+@pytest.mark.drill
 def test_points_answer_and_a_lasso_becomes_a_selection(address_of, home, webgl):
     write_notebook(home / "explore.ipynb", MAKE, "explorer", WRITE)
     page = webgl.new_page(viewport={"width": 1300, "height": 1000})

@@ -278,6 +278,7 @@ def test_the_page_says_when_the_browser_keeps_nothing(fresh):
     assert "Not saved: no room. Export the decisions" in page.locator(".nli-fault").inner_text()
 
 
+@pytest.mark.drill
 @pytest.mark.slow
 @pytest.mark.notebooks
 def test_the_same_list_in_jupyterlab(page_file, browser, tmp_path):
