@@ -56,7 +56,6 @@ CLONE = Path(__file__).resolve().parents[2]
 MADE = {"__pycache__", "_build", "chapters", "notebooks", "plotly.min.js"}  # made by runs, in the folder of the book
 WARM = ["papermill", "ipykernel.kernelapp", "sklearn.linear_model", "transformers.models.bert.modeling_bert"]
 WARM += ["nli_lib.plots", "nli_lib.study", "nli_lib.learn.fit"]
-FEW = 4  # smallest number of notebooks for which importing the libraries once pays
 STAMP = "nli-study.version"  # file in the notebooks' folder with their version
 
 
@@ -297,7 +296,8 @@ class _Workers:
     """Processes for notebooks, forked from a server (`serve`) that has imported the usual libraries once."""
 
     def __init__(self, notebooks: int, jobs: int):
-        warm = notebooks >= FEW and sys.platform == "linux"  # elsewhere, libraries do not survive a fork
+        # for fewer it does not pay; elsewhere, libraries do not survive a fork
+        warm = notebooks >= 4 and sys.platform == "linux"
         # not -m: that would load the module twice, and papermill's copy would watch the kernel in vain
         self.command = [sys.executable, "-c", f"from nli_lib.study.runner import serve; serve({warm})"]
         threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1

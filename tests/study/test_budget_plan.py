@@ -219,8 +219,7 @@ def test_jobs_wait_for_what_scores_and_need_the_dial_alone():
     assert waits["train-2-hard-twin"] == ["score-2-dynamics", "score-2-hypothesis"]
     assert waits["train-0-consensus-pruning"] == [f"score-0-fold-{k}" for k in range(3)]
     assert all(other in waits for before in waits.values() for other in before)
-    names = ("train-9-base", "train-0-nothing", "score-x-dynamics", "score-0-fold-99", "score")
-    for name in (*names, "train-0-random-more-twin"):
+    for name in ("train-9-base", "train-0-nothing", "score-x-dynamics", "score-0-fold-99", "score"):
         with pytest.raises(StudyError, match=f'no job "{name}"'):
             run_job(Plan.from_scale("smoke"), name)
 

@@ -210,7 +210,7 @@ def test_a_drawing_cell_counts_where_a_measuring_cell_uses_what_it_bound(chapter
 def recorded_small(chapters):
     """Records at scale small of the format before, and smoke tables of the revision before."""
     before, small = chapters / "before", paths.RESULTS / "small"
-    shutil.copytree(paths.RESULTS / "smoke", before, dirs_exist_ok=True)
+    shutil.copytree(paths.RESULTS / "smoke", before, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json"))
     small.mkdir(exist_ok=True)
     for name in ("10_scores", "63_ledger"):
         for table in before.glob(f"{name}.*.csv"):
@@ -323,6 +323,8 @@ def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, cha
     said = ("10_scores", "left: the smoke tables differ: scores"), ("63_ledger", "left: claims.yaml changed")
     assert standing.confirm("small", recorded_small) == dict(said)
     assert "confirmed" not in standing.read("10_scores", "small")
+    standing.write(standing.read("10_scores", "smoke") | {"study": str(recorded_small), "cells": "of younger code"})
+    assert said_of_scores(recorded_small) == "left: its measuring cells had changed before that revision"
 
 
 def test_a_line_names_three_reasons_and_counts_the_others():
