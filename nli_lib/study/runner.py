@@ -331,8 +331,8 @@ class _Workers:
     async def end(self) -> None:
         """End the server."""
         if self.server is not None:
-            (await self.server).stdin.close()
-            await self.listener
+            (server := await self.server).stdin.close()
+            await asyncio.gather(self.listener, server.wait())
 
 
 def serve(warm: bool) -> None:
