@@ -13,7 +13,7 @@ hypothesis.settings.register_profile("study", deadline=None)
 hypothesis.settings.load_profile("study")
 
 
-gc.disable()  # until all libraries are imported, which takes a third less then
+gc.disable()  # until all libraries are imported, which takes a quarter less then
 
 
 def pytest_collection_finish():

@@ -32,8 +32,8 @@ from nli_lib.errors import TrainingError
 from nli_lib.learn import encode
 from nli_lib.learn.encode import HYPOTHESIS, PREMISE, Tokens
 from nli_lib.learn.fit import Arrays, Run, fit
-from nli_lib.learn.model import find_model, load_tokenizer, once, part_of, pick_device, takes_bf16
-from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, resolve_model
+from nli_lib.learn.model import find_model, load_tokenizer, part_of, pick_device, takes_bf16
+from nli_lib.learn.text import HUB_MODELS, LOWER_LAYERS, debias_name, generate_name, once, resolve_model
 from nli_lib.store import RunSpec
 
 PACKAGED = "smollm2-6"  # name of the package's file in `learn.text`

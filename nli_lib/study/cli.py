@@ -133,7 +133,8 @@ def examine(request: Request) -> bool:
 
     extra = "pip install -c constraints.txt -e '.[study"
     look("packages of the study", not absent, "installed", f"missing: {absent}", f"{extra}]'", needed=True)
-    for name in {each.replace(text.ONE_LAYER, "minilm"): 0 for each in (dial.model, *dial.difficulty.encoders)}:
+    encoders = (each.replace(text.ONE_LAYER, "minilm") for each in (dial.model, *dial.difficulty.encoders))
+    for name in dict.fromkeys(encoders):
         if name in text.OFFLINE_MODELS:
             package, fix = text.OFFLINE_MODELS[name][0], text.install_model(name)
             said = "ships in an installed package", f"package {package} is missing"

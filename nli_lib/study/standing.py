@@ -441,8 +441,10 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
 
     if here["state"] != FINISHED or why_stale(here):
         return "its smoke run here is missing or stale"
-    if read(record["notebook"], str(before.absolute())).get("cells", record["cells"]) != record["cells"]:
-        return "its measuring cells had changed before that revision"
+    then = read(record["notebook"], str(before.absolute()))
+    was, known = ({"its cells": each.get("cells"), **each.get("definitions", {})} for each in (then, record))
+    if then["state"] != NEVER and (other := [name for name in was.keys() & known.keys() if was[name] != known[name]]):
+        return f"{min(other)} had changed before that revision"
     took = ["seconds", "machine seconds", "tokens_per_second", "device"]  # time and place: different in every run
     old, new = (
         {part: read_table(path).drop(columns=took, errors="ignore") for part, path in _tables(folder, here).items()}

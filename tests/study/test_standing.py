@@ -324,7 +324,7 @@ def test_another_smoke_table_or_declaration_confirms_nothing(recorded_small, cha
     assert standing.confirm("small", recorded_small) == dict(said)
     assert "confirmed" not in standing.read("10_scores", "small")
     standing.write(standing.read("10_scores", "smoke") | {"study": str(recorded_small), "cells": "of younger code"})
-    assert said_of_scores(recorded_small) == "left: its measuring cells had changed before that revision"
+    assert said_of_scores(recorded_small) == "left: its cells had changed before that revision"
 
 
 def test_a_line_names_three_reasons_and_counts_the_others():
