@@ -1,6 +1,7 @@
 """Every page of the built book in a real browser. Run alone: pytest tests/browser/test_pages.py"""
 
 import html
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from nli_lib.claims import RECORD, ledger, read_claims
 from nli_lib.ledger import ledger_table
 from nli_lib.store import alone
 from nli_lib.study import book
+from nli_lib.study.notebook import NOTICES
 from nli_lib.study.runner import Request
 
 driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: test)")
@@ -33,15 +35,18 @@ THEME = "theme => document.documentElement.dataset.theme = theme"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The smoke study's book, built once, beside the project's own: what is drawn already is not drawn again."""
+    """The smoke study's book: the project's own if it is one, brought up to date, else one built once beside it."""
+    own = book.site(Request())
+    said = own.chapters / "words.json"
+    if said.is_file() and json.loads(said.read_bytes())["announcement"] == NOTICES["smoke"].capitalize():
+        book.build(own.request)
+        return own
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"  # of all workers
     built = book.Site(Request(), folder / "book", folder / "built")
     with alone(folder, "the book"):
         if not (done := folder / "done").exists():
             shutil.copytree(paths.BOOK, built.source, ignore=shutil.ignore_patterns("_build"))
-            if (paths.BOOK / "_build").is_dir():
-                shutil.copytree(paths.BOOK / "_build", built.output / "_build")
             book.build(built.request, built)
             done.touch()
     return built
