@@ -649,7 +649,7 @@ def _only_first_token_counts(last: nn.Module, probe: Callable[[], torch.Tensor])
 # ---------------------------------------------------------------- fast
 
 
-def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | None = None) -> list[str]:
+def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | None = None, *, written_out=True) -> list:
     """Make `model` fast on its device, in place; return a description of what was done.
 
     Parameters
@@ -659,6 +659,8 @@ def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | No
     probe
         returns a tensor of all numbers that result from one forward pass in training; without it the model is made fast
         for prediction only, and `restore` is not needed
+    written_out
+        False: only the vocabulary is cut, as on a GPU
     """
     bits, notes = RandomBits(), []
     model.fast = SimpleNamespace(bits=bits, whole=None)
@@ -666,7 +668,7 @@ def speed_up(model: PreTrainedModel, tokens: Iterable = (), probe: Callable | No
         ids = torch.unique(torch.cat([each.vocabulary for each in tokens])).to(model.device)
         model.fast.whole, note = compact(model, ids)
         notes.append(note)
-    if model.device.type == "cpu":
+    if model.device.type == "cpu" and written_out:
         notes += install_attention(model, bits)
         if probe is not None:
             install_dropout(model, bits)

@@ -29,6 +29,7 @@ import copy
 import math
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -219,6 +220,8 @@ class Loop:
     The arguments are those of `fit`. `notes` describes what was done to the model.
     """
 
+    written_out = True  # a CPU's cheaper layers
+
     def __init__(self, spec: RunSpec, corpus: Corpus, tokens=None, objective=None, validation=None):
         self.spec, self.device, self.objective = spec, pick_device(), objective or Classify()
         self.bf16 = takes_bf16(spec.precision)
@@ -237,7 +240,8 @@ class Loop:
             parameter.requires_grad_(parameter.grad is not None)
             parameter.grad = None
         every = (*self.arrays.values(), *self.watched.values())
-        self.notes = fast.speed_up(self.model, [each for each in every if isinstance(each, Tokens)], self._probe)
+        tokens = [each for each in every if isinstance(each, Tokens)]
+        self.notes = fast.speed_up(self.model, tokens, self._probe, written_out=self.written_out)
         if self.bf16:
             exact_output(self.model)
         elif spec.precision == "bf16":
@@ -315,11 +319,22 @@ class Loop:
 
     def state_dict(self) -> dict:
         """Everything that later epochs depend on; random streams are seeded again in every epoch."""
-        return {"optimizer": self.optimizer.state_dict(), "best": self.best}
+        return {"optimizer": self.optimizer.state_dict(), "best": self.best, "order": self.order}
 
     def load_state_dict(self, state: dict) -> None:
+        if state.get("order", self.order) != self.order:
+            cure = "continue it where it began, or delete its folder"
+            raise TrainingError(
+                f"{self.spec.id} was begun on another kind of device, with layers of another form: {cure}"
+            )
         self.best = state.get("best", self.best)
         self.optimizer.load_state_dict(state["optimizer"])
+
+    @property
+    def order(self) -> list[str]:
+        """Names of the trained parameters as the flat masters hold them, which depends on the form of the layers."""
+        names = {each: name for name, each in self.model.named_parameters()}
+        return [names[each] for group in self.optimizer.groups for each in group.parameters]
 
     def finish(self) -> nn.Module:
         """End the training and return the model in the form that transformers saves: whole vocabulary, original layers,
@@ -342,6 +357,7 @@ def _restored(model: nn.Module, optimizer: FlatAdamW) -> nn.Module:
 # ---------------------------------------------------------------- fit
 
 
+HERE = threading.local()  # .loop: what trains in this thread in place of a `Loop`
 CHECK_EVERY = {"cpu": 1, "cuda": 50}  # steps between checks of the loss; on a GPU a check waits for the device
 
 
@@ -452,7 +468,7 @@ def _train(spec: RunSpec, corpus: Corpus, folder: RunFolder, **parts: object) ->
     labels[:] = corpus.labels
     labels.flush()
     write_csv(folder.path / "rows.csv", pd.DataFrame({"uid": corpus.uid, "label": corpus.labels}))
-    loop = Loop(spec, corpus, **parts)
+    loop = getattr(HERE, "loop", Loop)(spec, corpus, **parts)
     first = _resume(loop, folder)
     if first == 0:
         print(f"{spec.id}: {len(corpus):,} examples, {loop.lengths.sum():,} tokens, {loop.device}, {spec.precision}")

@@ -46,7 +46,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
@@ -142,21 +142,37 @@ def gather(wanted: Mapping[str, Part], study: str, only: str | None = None) -> d
         for other in path.parent.glob(f"{path.stem[:-8]}{'[0-9a-f]' * 8}.parquet"):
             if other not in files.values():
                 print(f"{other} rests on something else than is asked for now: it is left aside and not used")
+
+    def make(name: str, path: Path, *, wait: bool) -> None:
+        lock = FileLock(path.with_name(f".{_readable(wanted[name].lock or path.stem)}.lock"))
+        with contextlib.suppress(Timeout), lock.acquire(blocking=wait):
+            if not path.exists():
+                _make(name, wanted[name], path)
+
     for wait in (False,) if only else (False, True):
-        for name, path in files.items():
-            part = wanted[name]
-            if path.exists() or (only == TAKE and not part.ready()):
-                continue
-            if wait:
-                print(f"{name}: another process makes this part; waiting for it", flush=True)
-            lock = FileLock(path.with_name(f".{_readable(part.lock or path.stem)}.lock"))
-            with contextlib.suppress(Timeout), lock.acquire(blocking=wait):
-                if not path.exists():
-                    _make(name, part, path)
+        todo = {name: path for name, path in files.items() if not path.exists()}
+        todo = {name: path for name, path in todo.items() if only != TAKE or wanted[name].ready()}
+        if wait and todo:
+            print(f"waiting for parts that other processes make: {', '.join(todo)}", flush=True)
+        if todo:
+            _each([functools.partial(make, name, path, wait=wait) for name, path in todo.items()])
     missing = [name for name, path in files.items() if not path.exists()]
     if missing:
         raise MissingPartsError(f"{len(missing)} of {len(wanted)} parts are missing, {missing[0]} the first")
     return {name: read(path, wanted[name].decides) for name, path in files.items()}
+
+
+def _each(calls: Sequence[Callable[[], None]]) -> None:
+    """Do each; on a GPU, all their trainings together."""
+    from torch.cuda import is_available
+
+    if len(calls) > 1 and is_available():
+        from nli_lib.learn.stacked import together
+
+        together(calls)
+    else:
+        for call in calls:
+            call()
 
 
 def _make(name: str, part: Part, path: Path) -> None:
