@@ -204,7 +204,9 @@ class Stack:
                 step = torch.tensor(float(first.step_number), device=self.device)
                 states[weights] = {"step": step, **dict(zip(MOMENTS, moments, strict=True))}
             settings.append({"params": [self.weights[name] for name in group[0]], "weight_decay": own["weight_decay"]})
-        self.graphs, self.rate = self.device.type == "cuda", torch.zeros((), device=self.device)
+        # elsewhere a grouped product asks the CPU for the sizes of its groups, which no captured graph can
+        self.graphs = first.bf16 and self.device.type == "cuda" and torch.cuda.get_device_capability() >= (9, 0)
+        self.rate = torch.zeros((), device=self.device)
         self.adamw = torch.optim.AdamW(
             settings, lr=self.rate, eps=self.spec.epsilon, fused=True, capturable=self.graphs
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from tiny_words import make_corpus
 
 from nli_lib import paths
@@ -105,3 +106,11 @@ def test_an_error_in_one_leaves_the_others_alone(make, alone, monkeypatch):
 def test_what_is_not_built_like_bert_is_trained_alone(make, alone):
     calls = make(20, 20) + make(20, objective=ProductOfExperts())
     assert_equal(alone(calls), together(calls))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_captured_steps_give_what_a_training_gives_alone(make, alone, monkeypatch):
+    monkeypatch.setattr(module, "takes_bf16", lambda precision: precision == "bf16")
+    calls = make(*[120] * 4, precision="bf16", epochs=3)
+    assert_equal(alone(calls), together(calls), rtol=0.05, atol=0.05)
