@@ -225,7 +225,7 @@ class Stack:
             for watched, arrays in enumerate((loop.arrays, loop.watched)[: 1 + bool(loop.watched)]):
                 tokens = arrays["tokens"]
                 own = tokens.columns["input_ids"]
-                ids.append((embedding.lookup[own] if hasattr(embedding, "lookup") else own) + words)
+                ids.append(embedding.lookup[own] + words)
                 types.append(tokens.columns.get("token_type_ids", torch.zeros_like(own)))
                 labels.append(arrays["labels"])
                 self.starts[number, bool(watched)] = tokens.offsets.numpy() + tokens_before, texts_before
