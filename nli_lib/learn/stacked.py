@@ -45,8 +45,8 @@ class AloneError(Exception):
     """A training that cannot be stacked; it has not begun."""
 
 
-def together(calls: Sequence[Callable[[], fit.Run]], at_once: int = 32) -> list[fit.Run]:
-    """The runs that `calls` return, each with at most one `fit`; `at_once` of them are trained together.
+def together(calls: Sequence[Callable[[], object]], at_once: int = 32) -> list:
+    """What `calls` return, which train by `fit`, `at_once` of them together.
 
     An error in one leaves the others alone and is raised at the end.
     """
@@ -68,7 +68,7 @@ def together(calls: Sequence[Callable[[], fit.Run]], at_once: int = 32) -> list[
     return found
 
 
-def _work(room: Room, results: list, at: int, call: Callable[[], fit.Run]) -> None:
+def _work(room: Room, results: list, at: int, call: Callable[[], object]) -> None:
     fit.HERE.loop = functools.partial(StackedLoop, room)
     try:
         results[at] = call()
@@ -198,8 +198,8 @@ class Stack:
             for name in group[0]:
                 joined = torch.cat if name == WORDS else torch.stack
                 weights, *moments = (joined(each) for each in zip(*(views[name] for views in group), strict=True))
-                sizes = [len(views[name][0]) if name == WORDS else 1 for views in group]
-                self.of[name] = torch.arange(len(group)).repeat_interleave(torch.tensor(sizes)).to(self.device)
+                sizes = torch.tensor([len(views[name][0]) if name == WORDS else 1 for views in group])
+                self.of[name] = torch.arange(len(group)).repeat_interleave(sizes).to(self.device)
                 self.weights[name] = weights.requires_grad_()
                 step = torch.tensor(float(first.step_number), device=self.device)
                 states[weights] = {"step": step, **dict(zip(MOMENTS, moments, strict=True))}
@@ -207,9 +207,8 @@ class Stack:
         # elsewhere a grouped product asks the CPU for the sizes of its groups, which no captured graph can
         self.graphs = first.bf16 and self.device.type == "cuda" and torch.cuda.get_device_capability() >= (9, 0)
         self.rate = torch.zeros((), device=self.device)
-        self.adamw = torch.optim.AdamW(
-            settings, lr=self.rate, eps=self.spec.epsilon, fused=True, capturable=self.graphs
-        )
+        how = {"lr": self.rate, "eps": self.spec.epsilon, "fused": True, "capturable": self.graphs}
+        self.adamw = torch.optim.AdamW(settings, **how)
         self.adamw.state.update(states)
         self.seen, self.captured = Counter(), {}
         self.pool = torch.cuda.graph_pool_handle() if self.graphs else None
@@ -240,10 +239,9 @@ class Stack:
             if loop in asked:
                 rows, watched = asked[loop]
                 offsets, first = self.starts[number, watched]
-                parts.append(
-                    (np.full(len(rows), number), offsets[rows], offsets[rows + 1] - offsets[rows], first + rows)
-                )
-        of, start, size, label = map(np.concatenate, zip(*parts, strict=True))
+                parts.append((np.full(len(rows), number), offsets[rows], offsets[rows + 1], first + rows))
+        of, start, end, label = map(np.concatenate, zip(*parts, strict=True))
+        size = end - start
         longest, added, spare = int(size.max()), 0, 0
         if fill:
             longest += -longest % LONG
@@ -271,10 +269,8 @@ class Stack:
         def linear(values: torch.Tensor, *names: str) -> torch.Tensor:
             weight, bias = (torch.cat([weights[f"{each}.{kind}"] for each in names], 1) for kind in ("weight", "bias"))
             of = (owner if len(values) == len(owner) else text).to(self.lower)
-            product = functional.grouped_mm(
-                values.to(self.lower), weight.to(self.lower).transpose(1, 2), offs=ends[len(values)]
-            )
-            return product + of @ bias.to(self.lower)
+            values, weight, bias = (each.to(self.lower) for each in (values, weight, bias))
+            return functional.grouped_mm(values, weight.transpose(1, 2), offs=ends[len(values)]) + of @ bias
 
         def normed(values: torch.Tensor, name: str) -> torch.Tensor:
             values = functional.layer_norm(values.float(), (width,), eps=config.layer_norm_eps)
