@@ -48,9 +48,11 @@ these into ``Pool.choices``::
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, SIDES, Corpus, CorpusError, concat, overlap
@@ -165,28 +167,8 @@ class Arm:
     people: bool = False
 
 
-ARMS = (
-    Arm("base", "base"),
-    Arm("random more", "more"),
-    Arm("z-filter", "chosen", needs="features"),
-    Arm("Z-Aug", "mixed", GENERATED, "generated"),
-    Arm("Par-Z", "mixed", GENERATED, "generated"),
-    Arm("Seq-Z", "mixed", GENERATED, "generated"),
-    Arm("G* added", "added", GENERATED),  # controls those three, as "random more" does the arms that choose candidates
-    Arm("product of experts", "objective"),
-    Arm("consensus pruning", "chosen", needs="cross scores"),
-    Arm("WANLI added", "added", "WANLI", people=True),
-    Arm("WANLI swapped in", "swapped", "WANLI", people=True),
-    Arm("our WANLI added", "added", "our WANLI"),
-    Arm("our WANLI swapped in", "swapped", "our WANLI"),
-    Arm("DISCO added", "added", "DISCO"),
-    Arm("our DISCO added", "added", "our DISCO"),
-    Arm("Human-CAD added", "added", "Human-CAD", people=True),
-    Arm("ambiguous third", "chosen", needs="dynamics"),
-    Arm("AUM", "chosen", needs="dynamics"),
-    Arm("easy", "chosen", needs="levels"),
-    Arm("hard", "chosen", needs="levels"),
-)
+_ALL = yaml.safe_load(Path(__file__).with_name("arms.yaml").read_text(encoding="utf-8"))
+ARMS = tuple(Arm(**each) for each in _ALL)
 BY_NAME = {arm.name: arm for arm in ARMS}
 
 
