@@ -15,10 +15,12 @@ which comes in a package. The prompts are in `prompts.yaml`.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 
@@ -450,33 +452,19 @@ FORBIDDEN, NEGATION, GAP = "speaks of the prompt", "negates", "has a gap"
 NEW_LIKE_HYPOTHESIS = "the new premise has the words of the hypothesis"
 REASONS = (COPIES, HOLDS, IN_HYPOTHESIS, IN_PREMISE, LIKE_HYPOTHESIS, LIKE_PREMISE)
 REASONS += (FORBIDDEN, NEGATION, GAP, NEW_LIKE_HYPOTHESIS)
-CONTRACTIONS = ("doesn", "isn", "wasn", "shouldn", "wouldn", "couldn", "won", "can", "don")
-NEGATIONS = ("not", "no", "none")
 OF_HYPOTHESIS, OF_PREMISE = 0.6, 0.35  # Jaccard indices above which a generation counts as a repetition
-PHRASES = ("[blank]", "story:", "conclusion:", "context:", "answer:")
 
 
 class Rules(NamedTuple):
-    """The differences between the states of the code."""
+    """The differences between the states of the code (rules.yaml)."""
 
-    forbidden: tuple[str, ...]
-    negations: tuple[str, ...]
+    forbidden: Sequence[str]
+    negations: Sequence[str]
     overlap: float  # Jaccard index of the new premise and the hypothesis above which a pair is dropped
 
 
-# Apostrophes: curly in 2022, which match only generations with curly ones; straight in 2023, which never match, because
-# punctuation is removed first.
-_2022 = Rules(
-    ("It is true", "It is false", "it is true", "it is false", *PHRASES),
-    (*NEGATIONS, *(f"{word}\u2019t" for word in CONTRACTIONS)),
-    overlap=0.5,
-)
-_2023 = Rules(
-    ("it is true", "it is false", *PHRASES, "statement:"),
-    (*NEGATIONS, *(f"{word}'t" for word in CONTRACTIONS)),
-    overlap=0.8,
-)
-RULES = {PAPER: _2022, CODE_2022: _2022, CODE_2023: _2023}
+_ALL = yaml.safe_load(Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8"))
+RULES = {name: Rules(**rules) for name, rules in _ALL.items()}
 
 
 def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Selection:
