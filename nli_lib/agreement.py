@@ -18,21 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.generate.review import untouched
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
-from nli_lib.stats import (
-    Estimate,
-    gaps_between,
-    means_of,
-    over_trainings,
-    percentile_interval,
-    spearman,
-    with_wilson,
-)
+from nli_lib.stats import Estimate, gaps_between, means_of, over_trainings, percentile_interval, spearman, with_wilson
 
 FEW = 20  # smallest number of pairs that two scores must share
 
@@ -66,13 +58,12 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
     truth = np.asarray(truth, dtype=float)
     ranks = rankdata(inputs, axis=0) / len(truth)
     yes_or_no = np.isin(truth, (0, 1)).all()
-    found = np.empty(len(truth))
-    for train, held_out in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(ranks, truth, groups):
-        splines = SplineTransformer(n_knots=KNOTS, include_bias=False)
-        regression = LogisticRegression(C=1 / PENALTY, max_iter=500) if yes_or_no else Ridge(PENALTY)
-        model = make_pipeline(splines, regression).fit(ranks[train], truth[train])
-        found[held_out] = model.predict_proba(ranks[held_out])[:, 1] if yes_or_no else model.predict(ranks[held_out])
-    return found
+    regression = LogisticRegression(C=1 / PENALTY, max_iter=500) if yes_or_no else Ridge(PENALTY)
+    model = make_pipeline(SplineTransformer(n_knots=KNOTS, include_bias=False), regression)
+    how = {"cv": GroupKFold(FOLDS, shuffle=True, random_state=seed), "groups": groups}
+    if yes_or_no:
+        return cross_val_predict(model, ranks, truth, method="predict_proba", **how)[:, 1]
+    return cross_val_predict(model, ranks, truth, **how)
 
 
 # ---------------------------------------------------------------- of two annotators
@@ -320,12 +311,10 @@ def _each_training(found: Mismatches, statistic: Callable[[NDArray, NDArray], fl
     return _over_chosen(of_rows, found.chosen, found.premises)
 
 
-def _over_chosen(
-    statistic_of: Callable[[NDArray], Callable], chosen: ArrayLike, premises: ArrayLike
-) -> Estimate | None:
+def _over_chosen(of_rows: Callable[[NDArray], Callable], chosen: ArrayLike, premises: ArrayLike) -> Estimate | None:
     """`over_trainings` on the pairs that any training has chosen; None if a training has chosen none."""
     chosen = np.asarray(chosen)
     if not chosen.any(axis=1).all():
         return None
     rows = np.flatnonzero(chosen.any(axis=0))
-    return over_trainings(statistic_of(rows), len(rows), groups=np.asarray(premises)[rows])
+    return over_trainings(of_rows(rows), len(rows), groups=np.asarray(premises)[rows])
