@@ -60,6 +60,9 @@ class Demonstration(NamedTuple):
     output: str
 
 
+Shown = Sequence[Demonstration]  # in a prompt, the most similar one last
+
+
 def template(name: str) -> dict[str, dict]:
     """The templates of one of `VERSIONS`, from `prompts.yaml`. Raises `LanguageModelError`, naming the versions that
     exist."""
@@ -80,7 +83,7 @@ def masked_prompt(
     hypothesis: str,
     span: str,
     label: str,
-    demonstrations: Sequence[Demonstration] = (),
+    demonstrations: Shown = (),
     *,
     start: int | None = None,
     name: str = CODE_2022,
@@ -163,11 +166,7 @@ def directions(corpus: Corpus, problems: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def prompts_of(
-    corpus: Corpus,
-    problems: pd.DataFrame,
-    demonstrations: Sequence[Sequence[Demonstration]] | None = None,
-    *,
-    name: str = CODE_2022,
+    corpus: Corpus, problems: pd.DataFrame, demonstrations: Sequence[Shown] | None = None, *, name: str = CODE_2022
 ) -> pd.DataFrame:
     """Add the prompts to the problems (N,): the columns prompt and suffix, which is missing for masking.
 
@@ -317,28 +316,22 @@ def parser() -> "Language":
 
 def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
     """Start, words, kind and occurrences of each span of a text, except spans of the whole text."""
-    words = [token for token in doc if not (token.is_punct or token.is_space)]
     nouns = list(doc.noun_chunks)
     after = {chunk.start: chunk for chunk in nouns}
-    prepositions = [
-        doc[token.i : after[token.i + 1].end]
-        for token in doc
-        if token.dep_ in ("prep", "agent") and token.i + 1 in after
-    ]
+    places = [token.i for token in doc if token.dep_ in ("prep", "agent")]
+    prepositions = [doc[at : after[at + 1].end] for at in places if at + 1 in after]
     # verbs that head a clause; an auxiliary belongs to its verb, except a copula
     heads = [token for token in doc if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass")]
     verbs = [_verb_chunk(token) for token in heads]
     after |= {phrase.start: phrase for phrase in prepositions}
     predicates = [doc[verb.start : after[verb.end].end] for verb in verbs if verb.end in after]
     kinds = {NOUN: nouns, VERB: verbs, PREPOSITION: prepositions, PREDICATE: predicates}
-    taken = set()
+    taken = {_trimmed(doc)}
     for kind, found in kinds.items():
-        for span in found:
-            span = _trimmed(span)
-            covers = bool(words) and span.start <= words[0].i and span.end > words[-1].i
-            place = (span.start_char, span.end_char)
-            if span.text and not covers and place not in taken:
+        for place in map(_trimmed, found):
+            if place and place not in taken:
                 taken.add(place)
+                span = doc[slice(*place)]
                 yield span.start_char, span.text, kind, doc.text.count(span.text)
 
 
@@ -352,14 +345,10 @@ def _verb_chunk(verb: "Token") -> "Span":
     return doc[start:end]
 
 
-def _trimmed(span: "Span") -> "Span":
-    """Trim punctuation and blanks at the ends of a span."""
-    doc, start, end = span.doc, span.start, span.end
-    while start < end and (doc[end - 1].is_punct or doc[end - 1].is_space):
-        end -= 1
-    while start < end and (doc[start].is_punct or doc[start].is_space):
-        start += 1
-    return doc[start:end]
+def _trimmed(span: "Doc | Span") -> tuple[int, int] | None:
+    """First word of a span and the end of its last, without punctuation and blanks at the ends; None without a word."""
+    words = [token.i for token in span if not (token.is_punct or token.is_space)]
+    return (words[0], words[-1] + 1) if words else None
 
 
 # ---------------------------------------------------------------- demonstrations
