@@ -479,9 +479,8 @@ def sinkhorn(cost: NDArray, regularisation: float) -> float:
     with packages("distances of data sets"):
         import ot
 
-    weights, method = [ot.unif(size) for size in cost.shape], "sinkhorn_log"
-    if cost.max() <= SHARP * regularisation:
-        method = "sinkhorn"
+    weights = [ot.unif(size) for size in cost.shape]
+    method = "sinkhorn" if cost.max() <= SHARP * regularisation else "sinkhorn_log"
     how = {"method": method, "stopThr": TOLERANCE, "numItermax": STEPS, "warn": False, "log": True}
     log = ot.sinkhorn(*weights, cost, regularisation, **how)[1]
     if not log["err"][-1] <= TOLERANCE:
