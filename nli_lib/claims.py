@@ -96,9 +96,8 @@ def paper_values(path: Path = PAPERS) -> pd.DataFrame:
         if value is not None
     ]
     values = pd.DataFrame(rows, columns=["key", "paper", "where", "row", "column", "value", "unit", "note"])
-    repeated = values.loc[values["key"].duplicated(), "key"]
-    if len(repeated):
-        raise StudyError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
+    for repeated in values.loc[values["key"].duplicated(), "key"]:
+        raise StudyError(f"{path}: the key {repeated!r} appears twice")
     return values
 
 
@@ -258,8 +257,7 @@ def beyond(claim: Claim, record: Mapping[str, object], scale: str) -> bool:
 
 def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str, str]:
     """One of VERDICTS with its reason, from a record (see `ledger`) of the claim's statistic."""
-    reason = lacks(claim, record, scale)
-    if reason:
+    if reason := lacks(claim, record, scale):
         return VERDICTS[3], reason
     place = claim.confirm.place(record["low"], record["high"])
     return PLACES[place], f"the interval lies {place} the values {claim.confirm}"

@@ -31,6 +31,7 @@ from nli_lib.select.selection import TWIN, Selection
 from nli_lib.store import atomic
 from nli_lib.tables import write_csv
 
+Suite = Mapping[str, Corpus]  # title -> test set
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
 
@@ -93,11 +94,7 @@ def skill(correct: int, n: int, majority: float, *, seeds: int = 1, unseen: bool
 
 
 def suite_table(
-    predictions: Mapping[str, np.ndarray],
-    suite: Mapping[str, Corpus],
-    *,
-    classes: Sequence[str] = LABELS,
-    seed: int | None = None,
+    predictions: Mapping[str, np.ndarray], suite: Suite, *, classes: Sequence[str] = LABELS, seed: int | None = None
 ) -> pd.DataFrame:
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
@@ -125,7 +122,7 @@ def suite_table(
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
 
-def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
+def majority_table(suite: Suite) -> pd.DataFrame:
     """The majority baseline: the accuracy of always predicting a test set's most frequent label.
 
     Columns title, label, n, correct, accuracy, low, high. Raises `CorpusError`, saying what to do, if the suite is
@@ -157,9 +154,8 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
     0  test  0.82  0.77  0.87
     """
     keys = [column for column in table.columns if column not in {*NUMBERS, value}]
-    repeated = table.duplicated([*keys, "seed"])
-    if repeated.any():
-        raise ValueError(f"seed {table.loc[repeated, 'seed'].iloc[0]} appears twice in one setting of {keys}")
+    for repeated in table.loc[table.duplicated([*keys, "seed"]), "seed"]:
+        raise ValueError(f"seed {repeated} appears twice in one setting of {keys}")
     settings = table.astype({value: float}).groupby(keys, sort=False, dropna=False)[value]
     found = settings.agg(["mean", "std", "min", "max", "count"]).rename(columns={"count": "seeds"})
     half = student.ppf((1 + stats.LEVEL) / 2, found["seeds"] - 1) * found["std"] / np.sqrt(found["seeds"])

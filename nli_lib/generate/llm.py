@@ -276,9 +276,8 @@ class Server:
         try:
             self.client = _client(self.place, headers, timeout)
         except ModuleNotFoundError as error:
-            raise LanguageModelError(
-                f"the package {error.name} is missing: pip install 'nli-quality-study[study]'"
-            ) from None
+            command = "pip install 'nli-quality-study[study]'"
+            raise LanguageModelError(f"the package {error.name} is missing: {command}") from None
         except (ValueError, OSError, ImportError) as error:
             raise LanguageModelError(
                 f"{ADDRESS}, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE cannot be used ({type(error).__name__}): look for "

@@ -73,9 +73,7 @@ def template(name: str) -> dict[str, dict]:
 
 def replaced(premise: str, span: str, start: int, new: str, *, everywhere: bool) -> str:
     """Replace the span of the premise by ``new``: at ``start``, or wherever its characters occur."""
-    if everywhere:
-        return premise.replace(span, new)
-    return premise[:start] + new + premise[start + len(span) :]
+    return premise.replace(span, new) if everywhere else premise[:start] + new + premise[start + len(span) :]
 
 
 def masked_prompt(
@@ -300,8 +298,7 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     """
     docs = parser().pipe(map(str, texts), batch_size=256)
     rows = [(position, *each) for position, doc in enumerate(docs) for each in _spans(doc)]
-    table = pd.DataFrame(rows, columns=SPAN_COLUMNS)
-    return table.sort_values(["text", "start"], kind="stable", ignore_index=True)
+    return pd.DataFrame(rows, columns=SPAN_COLUMNS).sort_values(["text", "start"], kind="stable", ignore_index=True)
 
 
 @cache

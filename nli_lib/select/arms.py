@@ -278,8 +278,8 @@ def training_sets(
             absent[arm.name] = reason
             continue
         both = _arm_and_twin(arm, pool, budget, extra, seed)
-        missing = set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist())
-        if missing:  # a model cannot learn a label without pairs
+        # a model cannot learn a label without pairs
+        if missing := set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist()):
             names = ", ".join(pool.candidates.classes[label] for label in sorted(missing))
             absent[arm.name] = f"of {len(both[0].corpus):,} pairs that it keeps, none is {names}"
             continue

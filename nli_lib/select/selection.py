@@ -369,9 +369,7 @@ def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray
     It counts groups, not examples: if their sizes differ widely, "about" can be far off.
     """
     parts = round(len(labels) / size) if size else 0
-    if parts < 2:
-        return np.ones(len(labels), dtype=bool)
-    return folds(labels, groups=groups, count=parts) == 0
+    return np.ones(len(labels), dtype=bool) if parts < 2 else folds(labels, groups=groups, count=parts) == 0
 
 
 def linked(*keys: ArrayLike) -> NDArray[np.int64]:
