@@ -25,10 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
 
-from nli_lib.measure import check_labels, check_logits, check_scored
+from nli_lib.measure import Floats, check_labels, check_logits, check_scored
 from nli_lib.measure.features import Texts, Words, tokenize_pairs
-
-Floats = NDArray[np.float64]
 
 # The six scores, each with the sign that makes high mean harder to learn or less certain.
 DOUBT = {"variability": 1, "max_variability": 1, "confidence": -1, "margin": -1, "correctness": -1, "forgetting": 1}

@@ -135,8 +135,7 @@ def spaced(texts: Texts | pa.Array, *, marks: str = " ") -> pa.Array:
     marks  replaces punctuation in the `unspaced` texts; r" \\0 " keeps it, as separate words
     """
     column = _strings(texts)
-    rows = unspaced(column)
-    if not rows.any():
+    if not (rows := unspaced(column)).any():
         return column
     part = column.filter(pa.array(rows))
     # the last two are a blank and a mark of zero width, which Khmer puts between words
