@@ -18,21 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from nli_lib.generate.review import untouched
 from nli_lib.measure.consensus import AGREE, KINDS, PRUNED, logit_gap, mismatch, threshold_rule
-from nli_lib.stats import (
-    Estimate,
-    gaps_between,
-    means_of,
-    over_trainings,
-    percentile_interval,
-    spearman,
-    with_wilson,
-)
+from nli_lib.stats import Estimate, gaps_between, means_of, over_trainings, percentile_interval, spearman, with_wilson
 
 FEW = 20  # smallest number of pairs that two scores must share
 
@@ -66,13 +58,12 @@ def out_of_fold(inputs: ArrayLike, truth: ArrayLike, groups: ArrayLike, *, seed:
     truth = np.asarray(truth, dtype=float)
     ranks = rankdata(inputs, axis=0) / len(truth)
     yes_or_no = np.isin(truth, (0, 1)).all()
-    found = np.empty(len(truth))
-    for train, held_out in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(ranks, truth, groups):
-        splines = SplineTransformer(n_knots=KNOTS, include_bias=False)
-        regression = LogisticRegression(C=1 / PENALTY, max_iter=500) if yes_or_no else Ridge(PENALTY)
-        model = make_pipeline(splines, regression).fit(ranks[train], truth[train])
-        found[held_out] = model.predict_proba(ranks[held_out])[:, 1] if yes_or_no else model.predict(ranks[held_out])
-    return found
+    regression = LogisticRegression(C=1 / PENALTY, max_iter=500) if yes_or_no else Ridge(PENALTY)
+    model = make_pipeline(SplineTransformer(n_knots=KNOTS, include_bias=False), regression)
+    how = {"cv": GroupKFold(FOLDS, shuffle=True, random_state=seed), "groups": groups}
+    if yes_or_no:
+        return cross_val_predict(model, ranks, truth, method="predict_proba", **how)[:, 1]
+    return cross_val_predict(model, ranks, truth, **how)
 
 
 # ---------------------------------------------------------------- of two annotators
@@ -99,8 +90,7 @@ def kappa(annotations: pd.DataFrame) -> Estimate:
     """
     codes, labels = pd.factorize(untouched(annotations).ravel())
     codes = codes.reshape(-1, 2)  # (n, 2)
-    n = len(codes)
-    if not n:
+    if not (n := len(codes)):
         return Estimate(float("nan"), float("nan"), float("nan"), 0)
     counts = np.eye(len(labels))[codes].mean(axis=1)  # (n, C) share of each label among an item's two
     equal = codes[:, 0] == codes[:, 1]
@@ -280,7 +270,7 @@ def share_of(flags: ArrayLike, chosen: ArrayLike, premises: ArrayLike) -> Estima
     """
     chosen = np.asarray(chosen)
     values = np.where(chosen, np.broadcast_to(np.asarray(flags, dtype=float), chosen.shape), np.nan)
-    return _over_chosen(lambda rows: means_of(values[:, rows]), chosen, premises)
+    return _over_chosen(means_of(values), chosen, premises)
 
 
 def difference_of_shares(flags: ArrayLike, one: ArrayLike, other: ArrayLike, premises: ArrayLike) -> Estimate | None:
@@ -289,7 +279,7 @@ def difference_of_shares(flags: ArrayLike, one: ArrayLike, other: ArrayLike, pre
     if not (one.any(axis=1).all() and other.any(axis=1).all()):
         return None
     values = np.broadcast_to(np.asarray(flags, dtype=float), one.shape)
-    return _over_chosen(lambda rows: gaps_between(values[:, rows], one[:, rows], other[:, rows]), one | other, premises)
+    return _over_chosen(gaps_between(values, one, other), one | other, premises)
 
 
 def errors_rise(found: Mismatches) -> Estimate | None:
@@ -311,21 +301,18 @@ def threshold(found: Mismatches) -> Estimate | None:
 def _each_training(found: Mismatches, statistic: Callable[[NDArray, NDArray], float]) -> Estimate | None:
     """Mean over trainings of a statistic of the gaps and flags of each training's mismatches."""
 
-    def of_rows(rows: NDArray) -> Callable[[NDArray], NDArray]:
-        chosen, gap, wrong = found.chosen[:, rows], found.gap[:, rows], found.wrong[rows].astype(float)
-        return lambda at: np.array(
-            [statistic(each[at][own[at]], wrong[at][own[at]]) for each, own in zip(gap, chosen, strict=True)]
-        )
+    def by_training(rows: NDArray) -> NDArray:
+        parts = zip(found.gap[:, rows], found.chosen[:, rows], strict=True)
+        wrong = found.wrong[rows].astype(float)
+        return np.array([statistic(gap[own], wrong[own]) for gap, own in parts])
 
-    return _over_chosen(of_rows, found.chosen, found.premises)
+    return _over_chosen(by_training, found.chosen, found.premises)
 
 
-def _over_chosen(
-    statistic_of: Callable[[NDArray], Callable], chosen: ArrayLike, premises: ArrayLike
-) -> Estimate | None:
+def _over_chosen(statistic: Callable[[NDArray], NDArray], chosen: ArrayLike, premises: ArrayLike) -> Estimate | None:
     """`over_trainings` on the pairs that any training has chosen; None if a training has chosen none."""
     chosen = np.asarray(chosen)
     if not chosen.any(axis=1).all():
         return None
     rows = np.flatnonzero(chosen.any(axis=0))
-    return over_trainings(statistic_of(rows), len(rows), groups=np.asarray(premises)[rows])
+    return over_trainings(lambda at: statistic(rows[at]), len(rows), groups=np.asarray(premises)[rows])

@@ -89,17 +89,15 @@ def read_entries(path: Path, model: type[Entry]) -> list[Entry]:
 def paper_values(path: Path = PAPERS) -> pd.DataFrame:
     """All numbers, one per row: key, paper, where, row, column, value, unit, note. Empty cells are left out."""
     rows = [
-        {"key": _key(table, row, column), "paper": table.paper, "where": table.where, "row": row}
-        | {"column": column, "value": value, "unit": table.unit, "note": table.note}
+        (_key(table, row, column), table.paper, table.where, row, column, value, table.unit, table.note)
         for table in read_entries(path, Table)
         for row, values in table.rows.items()
         for column, value in zip(table.columns, values, strict=True)
         if value is not None
     ]
-    values = pd.DataFrame(rows)
-    repeated = values.loc[values["key"].duplicated(), "key"]
-    if len(repeated):
-        raise StudyError(f"{path}: the key {repeated.iloc[0]!r} appears twice")
+    values = pd.DataFrame(rows, columns=["key", "paper", "where", "row", "column", "value", "unit", "note"])
+    for repeated in values.loc[values["key"].duplicated(), "key"]:
+        raise StudyError(f"{path}: the key {repeated!r} appears twice")
     return values
 
 
@@ -259,8 +257,7 @@ def beyond(claim: Claim, record: Mapping[str, object], scale: str) -> bool:
 
 def verdict(claim: Claim, record: Mapping[str, object], scale: str) -> tuple[str, str]:
     """One of VERDICTS with its reason, from a record (see `ledger`) of the claim's statistic."""
-    reason = lacks(claim, record, scale)
-    if reason:
+    if reason := lacks(claim, record, scale):
         return VERDICTS[3], reason
     place = claim.confirm.place(record["low"], record["high"])
     return PLACES[place], f"the interval lies {place} the values {claim.confirm}"

@@ -111,9 +111,8 @@ def compare(
     for condition, answers in right.items():
         if condition != baseline:
             other = right[baseline] if baseline else None
-            rows += [
-                (title, condition, *accuracy(answers, premises, part, other=other)) for title, part in wanted.items()
-            ]
+            for title, part in wanted.items():
+                rows.append((title, condition, *accuracy(answers, premises, part, other=other)))
     return pd.DataFrame(rows, columns=["title", "condition", *Estimate._fields])
 
 
@@ -152,18 +151,16 @@ Groups = Mapping[str, Sequence[str]]
 Sizes = Mapping[str, float]
 
 
-def against_twins(
-    right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200
-) -> pd.DataFrame:
+def against_twins(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, **options: int) -> pd.DataFrame:
     """Every arm minus its twin, if it has one: `differences`."""
     pairs = {name: ((name, ARM), (name, TWIN)) for name, which in right if which == ARM and (name, TWIN) in right}
-    return differences(right, pairs, premises, groups, sizes, resamples=resamples)
+    return differences(right, pairs, premises, groups, sizes, **options)
 
 
-def above_base(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, *, resamples: int = 200) -> pd.DataFrame:
+def above_base(right: Arms, premises: Premises, groups: Groups, sizes: Sizes, **options: int) -> pd.DataFrame:
     """Every arm minus the base, over the trainings that both have: `differences`."""
     pairs = {name: ((name, ARM), (BASE, ARM)) for name, which in right if which == ARM and name != BASE}
-    return differences(right, pairs, premises, groups, sizes, resamples=resamples)
+    return differences(right, pairs, premises, groups, sizes, **options)
 
 
 def differences(
@@ -239,8 +236,8 @@ def both_averages(groups: Groups, sizes: Sizes) -> list[tuple[str, str, Sequence
     for group, titles in groups.items():
         if titles:
             whole = np.array([float(sizes[title]) for title in titles])
-            found.append((group, PLAIN, titles, np.full(len(titles), 1 / len(titles))))
-            found.append((group, WEIGHTED, titles, whole / whole.sum()))
+            weights = {PLAIN: np.full(len(titles), 1 / len(titles)), WEIGHTED: whole / whole.sum()}
+            found += [(group, name, titles, each) for name, each in weights.items()]
     return found
 
 

@@ -19,29 +19,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 from scipy.special import softmax
+from scipy.stats import t as student
 
+from nli_lib import stats
 from nli_lib.corpora.corpus import COLUMNS, LABELS, Corpus, CorpusError, collapse
 from nli_lib.measure import check_scored
 from nli_lib.measure.consensus import AGREE, THRESHOLD, logit_gap, mismatch, prunable, self_confidence, suspects
 from nli_lib.measure.dynamics import LEVELS
 from nli_lib.select.selection import TWIN, Selection
-from nli_lib.stats import (
-    LEVEL,
-    Estimate,
-    Statistic,
-    correlations_with,
-    gaps_between,
-    means_of,
-    over_trainings,
-    share,
-    t_interval,
-    wilson,
-)
 from nli_lib.store import atomic
 from nli_lib.tables import write_csv
 
+Suite = Mapping[str, Corpus]  # title -> test set
 NUMBERS = ("n", "correct", "accuracy", "low", "high", "seed")
 
 
@@ -67,7 +57,7 @@ def correct_predictions(
 
 def accuracy_row(correct: np.ndarray) -> dict[str, float]:
     """The columns n, correct, accuracy, low, high of a table's row, from the mask of correct predictions (N,) bool."""
-    value, low, high, n, *_ = share(correct)
+    value, low, high, n, *_ = stats.share(correct)
     return {"n": n, "correct": int(np.sum(correct)), "accuracy": value, "low": low, "high": high}
 
 
@@ -75,7 +65,7 @@ class Skill(NamedTuple):
     """Skill of models: accuracy, compared with the share of the majority label; unseen: True if, as far as is known,
     the pairs are not among their training pairs."""
 
-    accuracy: Estimate
+    accuracy: stats.Estimate
     majority: float
     unseen: bool = True
 
@@ -100,15 +90,11 @@ class Skill(NamedTuple):
 def skill(correct: int, n: int, majority: float, *, seeds: int = 1, unseen: bool = True) -> Skill:
     """Make the `Skill` of models that predict ``correct`` of ``n`` labels; ``majority``: share of the majority
     label."""
-    return Skill(wilson(correct, n, seeds=seeds), float(majority), unseen)
+    return Skill(stats.wilson(correct, n, seeds=seeds), float(majority), unseen)
 
 
 def suite_table(
-    predictions: Mapping[str, np.ndarray],
-    suite: Mapping[str, Corpus],
-    *,
-    classes: Sequence[str] = LABELS,
-    seed: int | None = None,
+    predictions: Mapping[str, np.ndarray], suite: Suite, *, classes: Sequence[str] = LABELS, seed: int | None = None
 ) -> pd.DataFrame:
     """Accuracy on every member of a suite: columns title, n, correct, accuracy, low, high, rule, seed.
 
@@ -136,7 +122,7 @@ def suite_table(
     return pd.DataFrame(rows, columns=["title", "n", "correct", "accuracy", "low", "high", "rule"]).assign(seed=seed)
 
 
-def majority_table(suite: Mapping[str, Corpus]) -> pd.DataFrame:
+def majority_table(suite: Suite) -> pd.DataFrame:
     """The majority baseline: the accuracy of always predicting a test set's most frequent label.
 
     Columns title, label, n, correct, accuracy, low, high. Raises `CorpusError`, saying what to do, if the suite is
@@ -168,12 +154,11 @@ def across_seeds(table: pd.DataFrame, *, value: str = "accuracy") -> pd.DataFram
     0  test  0.82  0.77  0.87
     """
     keys = [column for column in table.columns if column not in {*NUMBERS, value}]
-    repeated = table.duplicated([*keys, "seed"])
-    if repeated.any():
-        raise ValueError(f"seed {table.loc[repeated, 'seed'].iloc[0]} appears twice in one setting of {keys}")
+    for repeated in table.loc[table.duplicated([*keys, "seed"]), "seed"]:
+        raise ValueError(f"seed {repeated} appears twice in one setting of {keys}")
     settings = table.astype({value: float}).groupby(keys, sort=False, dropna=False)[value]
     found = settings.agg(["mean", "std", "min", "max", "count"]).rename(columns={"count": "seeds"})
-    half = stats.t.ppf((1 + LEVEL) / 2, found["seeds"] - 1) * found["std"] / np.sqrt(found["seeds"])
+    half = student.ppf((1 + stats.LEVEL) / 2, found["seeds"] - 1) * found["std"] / np.sqrt(found["seeds"])
     found["low"], found["high"] = found["mean"] - half, found["mean"] + half
     return found.reset_index()
 
@@ -198,9 +183,9 @@ def seed_gains(table: pd.DataFrame, one: str, *, value: str = "accuracy") -> pd.
     sizes, rows = table.groupby("title", sort=False)["n"].first(), []
     for other in wide.columns.drop(one) if one in wide else ():
         gains = (wide[one] - wide[other]).dropna().groupby("title")
-        found = {title: t_interval(gain, n=sizes[title]) for title, gain in gains}
+        found = {title: stats.t_interval(gain, n=sizes[title]) for title, gain in gains}
         rows += [{"title": title, "other": other, **found[title]._asdict()} for title in sizes.index if title in found]
-    return pd.DataFrame(rows, columns=["title", "other", *Estimate._fields])
+    return pd.DataFrame(rows, columns=["title", "other", *stats.Estimate._fields])
 
 
 def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> pd.DataFrame:
@@ -219,7 +204,7 @@ def agreement(pairs: pd.DataFrame, predicted: ArrayLike, by: Sequence[str]) -> p
     rows = []
     for name, part in pairs.assign(predicted=np.asarray(predicted)).groupby(list(by), sort=True):
         agree = part["label"] == part["predicted"]
-        found = share(agree.to_numpy())
+        found = stats.share(agree.to_numpy())
         labels, guesses = (part[column].value_counts(normalize=True) for column in ("label", "predicted"))
         chance = labels.mul(guesses, fill_value=0).sum()
         facts = {"n": len(part), "agree": int(agree.sum()), "share": found.value, "low": found.low, "high": found.high}
@@ -238,10 +223,10 @@ def by_training(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
     return table.pivot(index="training", columns="position", values=column).to_numpy(dtype=float)
 
 
-def estimate(table: pd.DataFrame, statistic: Statistic, **options: object) -> Estimate:
+def estimate(table: pd.DataFrame, statistic: stats.Statistic, **options: object) -> stats.Estimate:
     """`over_trainings` of a statistic of the table's pairs."""
     premises = by_training(table, "premise")[0] if "premise" in table else None
-    return over_trainings(statistic, table["position"].nunique(), groups=premises, **options)
+    return stats.over_trainings(statistic, table["position"].nunique(), groups=premises, **options)
 
 
 def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus") -> pd.DataFrame:
@@ -265,15 +250,15 @@ def level_means(table: pd.DataFrame, scores: Sequence[str], *, by: str = "corpus
                 keep = np.array([each.keep for each in parts])
                 if keep.any(axis=1).all():
                     values = np.where(keep, by_training(part, score), np.nan)
-                    found = estimate(part, means_of(values), resamples=FIGURE)
+                    found = estimate(part, stats.means_of(values), resamples=FIGURE)
                     rows.append((group, name, score, condition, *found[:4]))
     return pd.DataFrame(rows, columns=[by, "level", "score", "condition", "value", "low", "high", "n"])
 
 
-def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> Estimate:
+def level_gap(table: pd.DataFrame, score: str, one: str, other: str) -> stats.Estimate:
     """Mean of a score in one level minus its mean in another."""
     levels, values = by_training(table, "level"), by_training(table, score)
-    return estimate(table, gaps_between(values, *(levels == LEVELS.index(name) for name in (one, other))))
+    return estimate(table, stats.gaps_between(values, *(levels == LEVELS.index(name) for name in (one, other))))
 
 
 def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | pd.DataFrame) -> pd.DataFrame:
@@ -291,7 +276,7 @@ def correlation_table(table: pd.DataFrame, scores: Sequence[str], target: str | 
         values = by_training(table, name)
         wanted = by_training(table, target) if isinstance(target, str) else by_training(target, name)
         if np.ptp(values, axis=1).all() and np.ptp(wanted, axis=1).all():
-            rows.append((name, *estimate(table, correlations_with(values, wanted), resamples=FIGURE)[:4]))
+            rows.append((name, *estimate(table, stats.correlations_with(values, wanted), resamples=FIGURE)[:4]))
     return pd.DataFrame(rows, columns=["score", "value", "low", "high", "n"])
 
 

@@ -11,25 +11,12 @@ from nli_lib.corpora.sources import SOURCES
 from nli_lib.measure.dynamics import DOUBT
 
 CORPORA = {name: source.title for name, source in SOURCES.items()}
-MODELS = {
-    "minilm": "MiniLM",
-    "smollm2": "SmolLM2",
-    "smollm2-6": "SmolLM2 (6 layers)",
-    "roberta": "RoBERTa",
-    "roberta-base": "RoBERTa-base",
-    "roberta-large": "RoBERTa-large",
-    "deberta": "DeBERTa",
-    "deberta-v3-base": "DeBERTa-v3-base",
-    "bert-base": "BERT-base",
-    "electra-small": "ELECTRA-small",
-    "gpt2-large": "GPT-2 large",
-}
+MODELS, PRINTED = yaml.safe_load(Path(__file__).with_name("names.yaml").read_text(encoding="utf-8")).values()
 WORDS = {name: name.replace("_", " ") for name in (*DOUBT, TWO_WAY[1], "lexical_overlap")} | {"aum": "AUM"}
 NAMES = CORPORA | MODELS | WORDS
 VERSION = re.compile("disco(?=, )")  # in a prompt's name: "disco, 2022 code"
 SPLIT = re.compile(r"(\w+) ((?:train|validation|test)\w*)")  # "snli validation"
 
-PRINTED = yaml.safe_load(Path(__file__).with_name("printed.yaml").read_text(encoding="utf-8"))
 PARTS = re.compile("|".join([*sorted((part for part in PRINTED if "-" in part), reverse=True), "[^-]+"]))
 
 

@@ -392,8 +392,7 @@ def clustered_mean(values: ArrayLike, groups: ArrayLike) -> Estimate:
     y, codes = np.asarray(values, dtype=float), pd.factorize(np.asarray(groups))[0]
     if not len(y) or len(y) != len(codes):
         raise ValueError(f"{len(y)} values of {len(codes)} pairs: give one for each pair")
-    mean = float(y.mean())
-    half = float("nan")
+    mean, half = float(y.mean()), float("nan")
     if codes.max() > 0:
         half = float(stats.norm.isf((1 - LEVEL) / 2) * np.sqrt(_variance(y, mean, codes)))
     return Estimate(mean, mean - half, mean + half, len(y), over=OVER)

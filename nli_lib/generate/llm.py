@@ -276,9 +276,8 @@ class Server:
         try:
             self.client = _client(self.place, headers, timeout)
         except ModuleNotFoundError as error:
-            raise LanguageModelError(
-                f"the package {error.name} is missing: pip install 'nli-quality-study[study]'"
-            ) from None
+            command = "pip install 'nli-quality-study[study]'"
+            raise LanguageModelError(f"the package {error.name} is missing: {command}") from None
         except (ValueError, OSError, ImportError) as error:
             raise LanguageModelError(
                 f"{ADDRESS}, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE cannot be used ({type(error).__name__}): look for "
@@ -505,9 +504,8 @@ def ask(
         waiting = sorted(in_turn(missing.values(), at_once), key=lambda each: failures[each.key])
         print(estimate(waiting, budget))
         call = _Call(Server(timeout), waiting, journal, budget, tries)
-        call.in_a_row = sum(
-            1 for _ in takewhile(lambda line: line.text is None and line.paid, reversed(lines[1 - FEW :]))
-        )
+        failed = takewhile(lambda line: line.text is None and line.paid, reversed(lines[1 - FEW :]))
+        call.in_a_row = len(list(failed))
         with ThreadPoolExecutor(1) as pool:  # a separate thread, because a notebook's thread has a running loop
             done = pool.submit(asyncio.run, call.all(at_once))
             try:
@@ -699,18 +697,16 @@ def _process(weights: str, log: Path, slots: int, context: int) -> Iterator[subp
     """Run the server's process. It ends when its standard input is closed, also by the death of its parent."""
     words = [sys.executable, "-m", __name__, weights, str(slots), str(context)]
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as errors:
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        yield process
-    finally:
-        process.stdin.close()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with log.open("ab") as errors, subprocess.Popen(words, stderr=errors, **pipes) as process:
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
+            yield process
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def main(weights: str, slots: str, context: str) -> None:

@@ -15,10 +15,12 @@ which comes in a package. The prompts are in `prompts.yaml`.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 
@@ -58,6 +60,9 @@ class Demonstration(NamedTuple):
     output: str
 
 
+Shown = Sequence[Demonstration]  # in a prompt, the most similar one last
+
+
 def template(name: str) -> dict[str, dict]:
     """The templates of one of `VERSIONS`, from `prompts.yaml`. Raises `LanguageModelError`, naming the versions that
     exist."""
@@ -68,9 +73,7 @@ def template(name: str) -> dict[str, dict]:
 
 def replaced(premise: str, span: str, start: int, new: str, *, everywhere: bool) -> str:
     """Replace the span of the premise by ``new``: at ``start``, or wherever its characters occur."""
-    if everywhere:
-        return premise.replace(span, new)
-    return premise[:start] + new + premise[start + len(span) :]
+    return premise.replace(span, new) if everywhere else premise[:start] + new + premise[start + len(span) :]
 
 
 def masked_prompt(
@@ -78,7 +81,7 @@ def masked_prompt(
     hypothesis: str,
     span: str,
     label: str,
-    demonstrations: Sequence[Demonstration] = (),
+    demonstrations: Shown = (),
     *,
     start: int | None = None,
     name: str = CODE_2022,
@@ -161,11 +164,7 @@ def directions(corpus: Corpus, problems: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def prompts_of(
-    corpus: Corpus,
-    problems: pd.DataFrame,
-    demonstrations: Sequence[Sequence[Demonstration]] | None = None,
-    *,
-    name: str = CODE_2022,
+    corpus: Corpus, problems: pd.DataFrame, demonstrations: Sequence[Shown] | None = None, *, name: str = CODE_2022
 ) -> pd.DataFrame:
     """Add the prompts to the problems (N,): the columns prompt and suffix, which is missing for masking.
 
@@ -299,8 +298,7 @@ def find_spans(texts: Sequence[str]) -> pd.DataFrame:
     """
     docs = parser().pipe(map(str, texts), batch_size=256)
     rows = [(position, *each) for position, doc in enumerate(docs) for each in _spans(doc)]
-    table = pd.DataFrame(rows, columns=SPAN_COLUMNS)
-    return table.sort_values(["text", "start"], kind="stable", ignore_index=True)
+    return pd.DataFrame(rows, columns=SPAN_COLUMNS).sort_values(["text", "start"], kind="stable", ignore_index=True)
 
 
 @cache
@@ -315,28 +313,22 @@ def parser() -> "Language":
 
 def _spans(doc: "Doc") -> Iterator[tuple[int, str, str, int]]:
     """Start, words, kind and occurrences of each span of a text, except spans of the whole text."""
-    words = [token for token in doc if not (token.is_punct or token.is_space)]
     nouns = list(doc.noun_chunks)
     after = {chunk.start: chunk for chunk in nouns}
-    prepositions = [
-        doc[token.i : after[token.i + 1].end]
-        for token in doc
-        if token.dep_ in ("prep", "agent") and token.i + 1 in after
-    ]
+    places = [token.i for token in doc if token.dep_ in ("prep", "agent")]
+    prepositions = [doc[at : after[at + 1].end] for at in places if at + 1 in after]
     # verbs that head a clause; an auxiliary belongs to its verb, except a copula
     heads = [token for token in doc if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass")]
     verbs = [_verb_chunk(token) for token in heads]
     after |= {phrase.start: phrase for phrase in prepositions}
     predicates = [doc[verb.start : after[verb.end].end] for verb in verbs if verb.end in after]
     kinds = {NOUN: nouns, VERB: verbs, PREPOSITION: prepositions, PREDICATE: predicates}
-    taken = set()
+    taken = {_trimmed(doc)}
     for kind, found in kinds.items():
-        for span in found:
-            span = _trimmed(span)
-            covers = bool(words) and span.start <= words[0].i and span.end > words[-1].i
-            place = (span.start_char, span.end_char)
-            if span.text and not covers and place not in taken:
+        for place in map(_trimmed, found):
+            if place and place not in taken:
                 taken.add(place)
+                span = doc[slice(*place)]
                 yield span.start_char, span.text, kind, doc.text.count(span.text)
 
 
@@ -350,14 +342,10 @@ def _verb_chunk(verb: "Token") -> "Span":
     return doc[start:end]
 
 
-def _trimmed(span: "Span") -> "Span":
-    """Trim punctuation and blanks at the ends of a span."""
-    doc, start, end = span.doc, span.start, span.end
-    while start < end and (doc[end - 1].is_punct or doc[end - 1].is_space):
-        end -= 1
-    while start < end and (doc[start].is_punct or doc[start].is_space):
-        start += 1
-    return doc[start:end]
+def _trimmed(span: "Doc | Span") -> tuple[int, int] | None:
+    """First word of a span and the end of its last, without punctuation and blanks at the ends; None without a word."""
+    words = [token.i for token in span if not (token.is_punct or token.is_space)]
+    return (words[0], words[-1] + 1) if words else None
 
 
 # ---------------------------------------------------------------- demonstrations
@@ -450,33 +438,19 @@ FORBIDDEN, NEGATION, GAP = "speaks of the prompt", "negates", "has a gap"
 NEW_LIKE_HYPOTHESIS = "the new premise has the words of the hypothesis"
 REASONS = (COPIES, HOLDS, IN_HYPOTHESIS, IN_PREMISE, LIKE_HYPOTHESIS, LIKE_PREMISE)
 REASONS += (FORBIDDEN, NEGATION, GAP, NEW_LIKE_HYPOTHESIS)
-CONTRACTIONS = ("doesn", "isn", "wasn", "shouldn", "wouldn", "couldn", "won", "can", "don")
-NEGATIONS = ("not", "no", "none")
 OF_HYPOTHESIS, OF_PREMISE = 0.6, 0.35  # Jaccard indices above which a generation counts as a repetition
-PHRASES = ("[blank]", "story:", "conclusion:", "context:", "answer:")
 
 
 class Rules(NamedTuple):
-    """The differences between the states of the code."""
+    """The differences between the states of the code (rules.yaml)."""
 
-    forbidden: tuple[str, ...]
-    negations: tuple[str, ...]
+    forbidden: Sequence[str]
+    negations: Sequence[str]
     overlap: float  # Jaccard index of the new premise and the hypothesis above which a pair is dropped
 
 
-# Apostrophes: curly in 2022, which match only generations with curly ones; straight in 2023, which never match, because
-# punctuation is removed first.
-_2022 = Rules(
-    ("It is true", "It is false", "it is true", "it is false", *PHRASES),
-    (*NEGATIONS, *(f"{word}\u2019t" for word in CONTRACTIONS)),
-    overlap=0.5,
-)
-_2023 = Rules(
-    ("it is true", "it is false", *PHRASES, "statement:"),
-    (*NEGATIONS, *(f"{word}'t" for word in CONTRACTIONS)),
-    overlap=0.8,
-)
-RULES = {PAPER: _2022, CODE_2022: _2022, CODE_2023: _2023}
+_ALL = yaml.safe_load(Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8"))
+RULES = {name: Rules(**rules) for name, rules in _ALL.items()}
 
 
 def perturbation_filter(pairs: pd.DataFrame, *, name: str = CODE_2022) -> Selection:

@@ -81,8 +81,7 @@ def reviewed(pairs: pd.DataFrame, annotations: pd.DataFrame, *, seed: int = 0) -
     """
     own = annotations[["item", *SIDES]].merge(pairs[["item", *SIDES]], on="item", how="left", suffixes=("", "_now"))
     other = np.logical_or(*(own[side] != own[f"{side}_now"] for side in SIDES))
-    if other.any():
-        item = own.loc[other, "item"].iloc[0]
+    for item in own.loc[other, "item"]:
         raise CorpusError(f"pair {item!r} is not there, or its text is not the one that was annotated")
     table = aggregate(annotations, seed=seed).merge(pairs[["item", *ORIGINS]], on="item", how="left")
     table = table[table["rule"] != DISCARDED].rename(columns={"item": "uid"}).reset_index(drop=True)
@@ -104,9 +103,8 @@ def _two_each(annotations: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.Da
     if lacking := [name for name in NEEDED if name not in annotations]:
         raise CorpusError(f"annotations lack the column {lacking[0]}; they need {', '.join(NEEDED)}")
     table = annotations.astype({"discarded": bool})
-    twice = table.duplicated(["item", "annotator"])
-    if twice.any():
-        raise CorpusError(f"item {table.loc[twice, 'item'].iloc[0]} has two annotations of one annotator")
+    for item in table.loc[table.duplicated(["item", "annotator"]), "item"]:
+        raise CorpusError(f"item {item} has two annotations of one annotator")
     mixed = table.iloc[np.random.default_rng(seed).permutation(len(table))].groupby("item", sort=True)
     if (few := mixed.size()[mixed.size() < 2]).size:
         raise CorpusError(f"item {few.index[0]} has one annotation, and two are needed")

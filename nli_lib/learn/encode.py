@@ -58,8 +58,7 @@ class Frame(NamedTuple):
 def frame(classes: Sequence[str], tokenizer: Tokenizer) -> Frame:
     """Return the ids around the texts of a corpus with these `classes`. Raises `TrainingError` for a tokenizer without
     a token that ends a text; if there is no token that begins a text, the end token does that too, as in GPT-2."""
-    end = tokenizer.eos_token_id
-    if end is None:
+    if (end := tokenizer.eos_token_id) is None:
         raise TrainingError(f"{tokenizer.name_or_path}: this tokenizer has no token that ends a text (eos_token)")
     start = end if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     separator, *names = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (SEPARATOR, *classes))

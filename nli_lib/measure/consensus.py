@@ -108,9 +108,7 @@ def by_direction(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     array([2.31, 2.31, 1.61, -inf])
     """
     gap, kind = logit_gap(logits, labels), mismatch(logits, labels)
-    alike, labelled = (
-        pd.Series(each).groupby(each).transform("size").to_numpy(float) for each in (kind, np.asarray(labels))
-    )
+    alike, labelled = (pd.Series(each).groupby(each).transform("size") for each in (kind, np.asarray(labels)))
     return np.where(kind == AGREE, -np.inf, gap + np.log(alike / labelled))
 
 

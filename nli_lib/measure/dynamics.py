@@ -15,7 +15,7 @@ prediction follow the edit, and is it right? They return one value for each pair
 revisions: an original with four revisions is counted four times.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
 
-from nli_lib.measure import check_labels, check_logits, check_pairs, check_scored
-from nli_lib.measure.features import Words, tokenize
-
-Floats = NDArray[np.float64]
+from nli_lib.measure import Floats, check_labels, check_logits, check_scored
+from nli_lib.measure.features import Texts, Words, tokenize_pairs
 
 # The six scores, each with the sign that makes high mean harder to learn or less certain.
 DOUBT = {"variability": 1, "max_variability": 1, "confidence": -1, "margin": -1, "correctness": -1, "forgetting": 1}
@@ -448,8 +446,6 @@ def _both_texts(original: ArrayLike, revised: ArrayLike) -> tuple[Floats, Floats
 # ---------------------------------------------------------------- spurious
 
 
-Texts = Sequence[str]
-
 SPURIOUS = ("word overlap", "antonyms", "length mismatch", "misspelled", "negation")  # in the paper's order
 NEGATIONS = ("no", "not", "never", "none")
 MORE_NEGATIONS = (*NEGATIONS, "nobody", "nothing", "nor", "neither", "nowhere", "without", "cannot", "cant", "dont")
@@ -558,7 +554,7 @@ def antonyms(
     hypotheses: Texts,
     antonyms_of: Callable[[str], Collection[str]],
     *,
-    base_form: Callable[[str], str] | None = None,
+    base_form: Callable | None = None,
 ) -> Floats:
     """Share of the hypothesis' tokens that are antonyms of a word of the premise, 0 to 1; high = many.
 
@@ -623,15 +619,12 @@ def every_measure(
 
 def _tokens(premises: Texts, hypotheses: Texts, *, contractions: bool = False) -> tuple[Words, Words]:
     """Words of both sides over one vocabulary; with `contractions` an apostrophe inside a word is kept as a letter."""
-    pairs = check_pairs(premises, hypotheses)
-    texts = [*premises, *hypotheses]
-    if contractions:
-        column = pa.array(texts, pa.large_string())
-        # Twice, because the letter after one apostrophe may be the letter before the next.
-        for _ in range(2):
-            column = pc.replace_substring_regex(column, INNER_APOSTROPHE, rf"\1{APOSTROPHE}\2")
-        texts = column.to_pylist()
-    return tokenize(texts).split(pairs)
+    sides = [premises, hypotheses]
+    # Twice, because the letter after one apostrophe may be the letter before the next.
+    for _ in range(2 if contractions else 0):
+        sides = [pa.array(side, pa.large_string()) for side in sides]
+        sides = [pc.replace_substring_regex(side, INNER_APOSTROPHE, rf"\1{APOSTROPHE}\2").to_pylist() for side in sides]
+    return tokenize_pairs(*sides)
 
 
 def _share(part: NDArray, whole: NDArray) -> Floats:

@@ -42,6 +42,7 @@ SCRIPTS += ("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet")
 CHARACTER = "[" + "".join(rf"\p{{{script}}}" for script in SCRIPTS) + r"\x{30FC}]\p{M}*"
 UNSPACED = 0.01  # smallest share of texts without blanks at which a corpus counts as having them
 IN_WORD = r"[^\s\p{Z}]"
+Texts = Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Words:
         )
 
 
-def tokenize(texts: Sequence[str]) -> "Words":
+def tokenize(texts: Texts) -> "Words":
     """Split every text into words. The vocabulary is sorted, so it does not depend on the order of the texts.
 
     Texts are split first, then each distinct raw word is cleaned once; neither step adds or removes white space.
@@ -106,13 +107,13 @@ def tokenize(texts: Sequence[str]) -> "Words":
     return Words(ids[ids >= 0], ends[raw_offsets], vocabulary)
 
 
-def tokenize_pairs(premises: Sequence[str], hypotheses: Sequence[str]) -> tuple[Words, Words]:
+def tokenize_pairs(premises: Texts, hypotheses: Texts) -> tuple[Words, Words]:
     """Split premises and hypotheses into words, with one vocabulary."""
     pairs = check_pairs(premises, hypotheses)
     return tokenize(np.concatenate([np.asarray(premises, object), np.asarray(hypotheses, object)])).split(pairs)
 
 
-def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
+def unspaced(texts: Texts | pa.Array) -> NDArray[np.bool_]:
     """Mark the texts that are written without blanks between words, (N,) bool: at least half of the parts between
     blanks contain a character of `SCRIPTS`, and none is Korean. An English text that quotes a Chinese name is not
     marked."""
@@ -127,15 +128,14 @@ def unspaced(texts: Sequence[str] | pa.Array) -> NDArray[np.bool_]:
     return found
 
 
-def spaced(texts: Sequence[str] | pa.Array, *, marks: str = " ") -> pa.Array:
+def spaced(texts: Texts | pa.Array, *, marks: str = " ") -> pa.Array:
     """Put blanks between the characters of texts that are `unspaced`, and return all texts as a column; other texts do
     not change.
 
     marks  replaces punctuation in the `unspaced` texts; r" \\0 " keeps it, as separate words
     """
     column = _strings(texts)
-    rows = unspaced(column)
-    if not rows.any():
+    if not (rows := unspaced(column)).any():
         return column
     part = column.filter(pa.array(rows))
     # the last two are a blank and a mark of zero width, which Khmer puts between words
@@ -144,7 +144,7 @@ def spaced(texts: Sequence[str] | pa.Array, *, marks: str = " ") -> pa.Array:
     return pc.replace_with_mask(column, pa.array(rows), pc.utf8_trim_whitespace(part))
 
 
-def joined(texts: Sequence[str]) -> list[str]:
+def joined(texts: Texts) -> list[str]:
     """Remove the blanks that `spaced` put between characters, so that people can read the texts."""
     column = pa.array(texts, pa.large_string())
     for _ in range(2):  # because the second character may be the first of the next two
@@ -152,7 +152,7 @@ def joined(texts: Sequence[str]) -> list[str]:
     return column.to_pylist()
 
 
-def _strings(texts: Sequence[str] | pa.Array) -> pa.Array:
+def _strings(texts: Texts | pa.Array) -> pa.Array:
     """Return the texts as an Arrow column; raise an error that names the first value that is not a string."""
     if isinstance(texts, pa.Array):
         return texts
@@ -189,9 +189,7 @@ class ZStatistics(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def features(
-    premises: Sequence[str], hypotheses: Sequence[str], *, ngrams: Sequence[int] = (1, 2), shape: bool = True
-) -> Features:
+def features(premises: Texts, hypotheses: Texts, *, ngrams: Sequence[int] = (1, 2), shape: bool = True) -> Features:
     """Task-independent features of every pair, as a set: a feature fires once, no matter how often its words occur.
 
     Notes
@@ -490,7 +488,7 @@ def binary(matrix: sparse.sparray | ArrayLike) -> sparse.csr_array:
 SIZE = 250_000  # pairs in a shard: about 1 GB while it is processed
 
 
-def features_in_shards(premises: Sequence[str], hypotheses: Sequence[str], *, size: int = SIZE) -> Features:
+def features_in_shards(premises: Texts, hypotheses: Texts, *, size: int = SIZE) -> Features:
     """The same as `features`, with the columns in the order in which the shards produce them."""
     pairs = check_pairs(premises, hypotheses)
     vocabulary, parts = pa.array([], pa.large_string()), []

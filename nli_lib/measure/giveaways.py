@@ -46,6 +46,7 @@ from nli_lib.measure import check_labels, check_scored, class_count
 from nli_lib.measure.features import (
     SIDES,
     Features,
+    Texts,
     features_in_shards,
     join,
     ngrams_of,
@@ -71,14 +72,8 @@ def _plain(text: str) -> str:
 
 
 # Uni- and bigrams of each text hashed into `BUCKETS` columns, rows of unit length.
-NGRAMS = HashingVectorizer(
-    preprocessor=_plain,
-    tokenizer=str.split,
-    token_pattern=None,
-    ngram_range=(1, 2),
-    n_features=BUCKETS,
-    alternate_sign=False,
-)
+_WORDS = {"preprocessor": _plain, "tokenizer": str.split, "token_pattern": None}
+NGRAMS = HashingVectorizer(**_WORDS, ngram_range=(1, 2), n_features=BUCKETS, alternate_sign=False)
 
 
 def _ngrams(texts: Sequence[str]) -> sparse.csr_matrix:
@@ -164,9 +159,8 @@ def draw_folds(
         few = f"label {occur[counts.argmin()]} has {counts.min()} texts"
         raise ValueError(f"folds={folds}, but {few}: choose between 2 and that number")
     splitter, fold = StratifiedKFold if groups is None else GroupKFold, np.empty(len(labels), np.int64)
-    for number, (_, held_out) in enumerate(
-        splitter(folds, shuffle=True, random_state=seed).split(labels, labels, groups)
-    ):
+    splits = splitter(folds, shuffle=True, random_state=seed).split(labels, labels, groups)
+    for number, (_, held_out) in enumerate(splits):
         fold[held_out] = number
     return fold
 
@@ -247,9 +241,7 @@ class Flagged(NamedTuple):
     whole: NDArray[np.bool_]
 
 
-def flagged_words(
-    premises: Sequence[str], hypotheses: Sequence[str], fires: sparse.sparray, names: ArrayLike
-) -> Flagged:
+def flagged_words(premises: Texts, hypotheses: Texts, fires: sparse.sparray, names: ArrayLike) -> Flagged:
     """Flag the words of N pairs that contribute to their features: `fires` (N, V) says which pair has which, `names`
     (V,) names them.
 
@@ -299,7 +291,7 @@ PAIR_PASSES = 60  # of the solver, then stop: more passes only overfit
 RARE = 2  # smallest number of pairs with a word on one side: a word that occurs once cannot be both learnt and scored
 
 
-def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.csr_array:
+def pair_ngrams(premises: Texts, hypotheses: Texts) -> sparse.csr_array:
     """Features of each pair as a sparse matrix (N, F) of 0 and 1.
 
     They are the words and bigrams of its hypothesis; the words of the hypothesis that are not in the premise; the words
@@ -326,11 +318,7 @@ def pair_ngrams(premises: Sequence[str], hypotheses: Sequence[str]) -> sparse.cs
 
 
 def out_of_fold(
-    features: sparse.csr_array | NDArray[np.float32],
-    labels: ArrayLike,
-    fold: ArrayLike,
-    *,
-    say: Callable[[str], None] | None = None,
+    features: sparse.csr_array | NDArray[np.float32], labels: ArrayLike, fold: ArrayLike, *, say: Callable | None = None
 ) -> NDArray[np.float64]:
     """Probability of each label by a model that was not trained on the row, (N, C); rows sum to 1.
 

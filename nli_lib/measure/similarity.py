@@ -128,8 +128,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
     with packages("words as NLTK counts them"):
         from nltk.tokenize import NLTKWordTokenizer
 
-    tokenizer = NLTKWordTokenizer()
-    return [tokenizer.tokenize(text) for text in spaced(texts, marks=r" \0 ").to_pylist()]
+    return list(map(NLTKWordTokenizer().tokenize, spaced(texts, marks=r" \0 ").to_pylist()))
 
 
 def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDArray[np.float64]:
@@ -181,8 +180,7 @@ def self_bleu(sentences: Sequence[Sequence[str]], *, order: int = ORDER) -> NDAr
         if n == 1:
             shares_nothing = matched == 0
         logs += np.log(np.where(matched == 0, EPSILON, matched) / np.maximum(lengths - n + 1, 1))
-    value = _brevity(lengths) * np.exp(logs / order)
-    return np.where(shares_nothing, 0.0, value)
+    return np.where(shares_nothing, 0.0, _brevity(lengths) * np.exp(logs / order))
 
 
 def _clipped(row: NDArray, gram: NDArray, sentences: int) -> NDArray[np.int64]:
@@ -459,8 +457,7 @@ def exact_cost(cost: NDArray) -> float:
     with packages("exact distances of data sets"):
         import ot
 
-    weights = [np.full(size, 1 / size) for size in cost.shape]
-    return float(ot.emd2(*weights, cost, numItermax=10_000_000))
+    return float(ot.emd2([], [], cost, numItermax=10_000_000))  # no weights: equal ones
 
 
 def sinkhorn(cost: NDArray, regularisation: float) -> float:
@@ -479,11 +476,9 @@ def sinkhorn(cost: NDArray, regularisation: float) -> float:
     with packages("distances of data sets"):
         import ot
 
-    weights, method = [ot.unif(size) for size in cost.shape], "sinkhorn_log"
-    if cost.max() <= SHARP * regularisation:
-        method = "sinkhorn"
+    method = "sinkhorn" if cost.max() <= SHARP * regularisation else "sinkhorn_log"
     how = {"method": method, "stopThr": TOLERANCE, "numItermax": STEPS, "warn": False, "log": True}
-    log = ot.sinkhorn(*weights, cost, regularisation, **how)[1]
+    log = ot.sinkhorn([], [], cost, regularisation, **how)[1]
     if not log["err"][-1] <= TOLERANCE:
         raise UserError(
             f"transport has not converged in {STEPS:,} steps at regularisation {regularisation:g}, for costs up to "

@@ -48,25 +48,18 @@ these into ``Pool.choices``::
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 from numpy.typing import ArrayLike, NDArray
 
 from nli_lib.corpora.corpus import COLUMNS, SIDES, Corpus, CorpusError, concat, overlap
 from nli_lib.measure.consensus import THRESHOLD, prunable, suspects
 from nli_lib.measure.dynamics import dynamics_features, levels, margin, variability
 from nli_lib.measure.giveaways import joint_features
-from nli_lib.select.selection import (
-    TWIN,
-    Selection,
-    drawn,
-    of_labels,
-    sample,
-    swap_in,
-    training_subsets,
-    without_copies,
-)
+from nli_lib.select.selection import TWIN, Selection, alike, drawn, sample, swap_in, training_subsets, without_copies
 from nli_lib.select.zfilter import z_filter, z_mix
 
 NO_NEUTRAL = (
@@ -165,28 +158,8 @@ class Arm:
     people: bool = False
 
 
-ARMS = (
-    Arm("base", "base"),
-    Arm("random more", "more"),
-    Arm("z-filter", "chosen", needs="features"),
-    Arm("Z-Aug", "mixed", GENERATED, "generated"),
-    Arm("Par-Z", "mixed", GENERATED, "generated"),
-    Arm("Seq-Z", "mixed", GENERATED, "generated"),
-    Arm("G* added", "added", GENERATED),  # controls those three, as "random more" does the arms that choose candidates
-    Arm("product of experts", "objective"),
-    Arm("consensus pruning", "chosen", needs="cross scores"),
-    Arm("WANLI added", "added", "WANLI", people=True),
-    Arm("WANLI swapped in", "swapped", "WANLI", people=True),
-    Arm("our WANLI added", "added", "our WANLI"),
-    Arm("our WANLI swapped in", "swapped", "our WANLI"),
-    Arm("DISCO added", "added", "DISCO"),
-    Arm("our DISCO added", "added", "our DISCO"),
-    Arm("Human-CAD added", "added", "Human-CAD", people=True),
-    Arm("ambiguous third", "chosen", needs="dynamics"),
-    Arm("AUM", "chosen", needs="dynamics"),
-    Arm("easy", "chosen", needs="levels"),
-    Arm("hard", "chosen", needs="levels"),
-)
+_ALL = yaml.safe_load(Path(__file__).with_name("arms.yaml").read_text(encoding="utf-8"))
+ARMS = tuple(Arm(**each) for each in _ALL)
 BY_NAME = {arm.name: arm for arm in ARMS}
 
 
@@ -305,8 +278,8 @@ def training_sets(
             absent[arm.name] = reason
             continue
         both = _arm_and_twin(arm, pool, budget, extra, seed)
-        missing = set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist())
-        if missing:  # a model cannot learn a label without pairs
+        # a model cannot learn a label without pairs
+        if missing := set(pool.candidates.labels.tolist()) - set(both[0].corpus.labels.tolist()):
             names = ", ".join(pool.candidates.classes[label] for label in sorted(missing))
             absent[arm.name] = f"of {len(both[0].corpus):,} pairs that it keeps, none is {names}"
             continue
@@ -347,7 +320,7 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
         return TrainingSet(corpus, len(corpus), labels=len(corpus))
 
     if arm.form == "base":
-        return plain(start), plain(_like(rest, start, seed))
+        return plain(start), plain(alike(rest, start, seed))
     if arm.form in ("more", "objective"):
         more = plain(sample(candidates, min(budget, len(candidates)), seed=seed))
         if arm.form == "more":
@@ -355,7 +328,7 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
         return more._replace(objective=PRODUCT), more._replace(objective=PRODUCT_TWIN)
     if arm.form == "chosen":
         kept = _first_kept(candidates, pool.choices[arm.name].keep, budget, seed)
-        return plain(kept)._replace(labels=len(candidates)), plain(_like(candidates, kept, seed))
+        return plain(kept)._replace(labels=len(candidates)), plain(alike(candidates, kept, seed))
 
     source = pool.additions[arm.source]
 
@@ -370,12 +343,12 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
         of_base, of_source = np.split(pool.choices[arm.name].keep, [len(candidates)])
         start = _first_kept(candidates, of_base, budget - extra, seed)
         piece = _first_kept(source, of_source, extra, seed)
-        other = start if of_base.all() else _like(candidates, start, seed)
+        other = start if of_base.all() else alike(candidates, start, seed)
         # the filter looks at the label of every candidate, even if it keeps them all
         made = joined(start, piece)._replace(labels=len(candidates) + human(piece))
-        return made, joined(other, _like(source, piece, seed))
+        return made, joined(other, alike(source, piece, seed))
     piece = sample(source, extra, seed=seed)
-    others = _like(rest, piece, seed)
+    others = alike(rest, piece, seed)
     if arm.form == "added":
         return joined(start, piece), plain(concat([start, others], name=start.name))
     swapped = TrainingSet(swap_in(start, piece, seed=seed), len(start), added=extra, labels=len(start) - extra)
@@ -384,17 +357,7 @@ def _arm_and_twin(arm: Arm, pool: Pool, budget: int, extra: int, seed: int) -> t
 
 
 def _first_kept(corpus: Corpus, keep: NDArray[np.bool_], size: int, seed: int) -> Corpus:
-    """Up to ``size`` random pairs among those that are kept. They are drawn in the order of `_like`, so a twin has the
+    """Up to ``size`` random pairs among those that are kept. They are drawn in the order of `alike`, so a twin has the
     same pairs except those that the arm dropped, and less differs by chance."""
     order = np.random.default_rng(seed).permutation(len(corpus))
     return corpus[np.sort(order[keep[order]][:size])]
-
-
-def _like(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
-    """The same number of random pairs of each label as in ``part``; if a label has too few, pairs of other labels fill
-    up."""
-    found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
-    if len(found) == len(part):
-        return found
-    others = corpus[~np.isin(corpus.uid, found.uid)]
-    return concat([found, sample(others, len(part) - len(found), seed=seed)], name=corpus.name)

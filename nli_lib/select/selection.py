@@ -229,11 +229,8 @@ def most_ambiguous(scores: ArrayLike, labels: ArrayLike, *, fraction: float = 0.
     scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
     if scores.shape != labels.shape or np.isnan(scores).any():
         raise ValueError(f"scores of shape {scores.shape} for {len(labels)} labels: give each pair one")
-    each, keep = int(fraction * len(labels)) // classes, np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        keep[members[np.argsort(-scores[members], kind="stable")[:each]]] = True
-    return Selection.where(keep, dropped="less ambiguous than others of its label")
+    rank = pd.Series(scores).groupby(labels).rank(method="first", ascending=False).to_numpy()  # from 1
+    return Selection.where(rank <= int(fraction * len(labels)) // classes, "less ambiguous than others of its label")
 
 
 # ---------------------------------------------------------------- teacher
@@ -372,9 +369,7 @@ def sample_of_groups(labels: ArrayLike, groups: ArrayLike, size: int) -> NDArray
     It counts groups, not examples: if their sizes differ widely, "about" can be far off.
     """
     parts = round(len(labels) / size) if size else 0
-    if parts < 2:
-        return np.ones(len(labels), dtype=bool)
-    return folds(labels, groups=groups, count=parts) == 0
+    return np.ones(len(labels), dtype=bool) if parts < 2 else folds(labels, groups=groups, count=parts) == 0
 
 
 def linked(*keys: ArrayLike) -> NDArray[np.int64]:
@@ -460,6 +455,16 @@ def of_labels(corpus: Corpus, counts: NDArray[np.int64], *, seed: int = 0) -> Co
     for label, count in enumerate(counts):
         keep[order[corpus.labels[order] == label][:count]] = True
     return corpus[keep]
+
+
+def alike(corpus: Corpus, part: Corpus, seed: int) -> Corpus:
+    """The same number of random pairs of each label as in ``part``; if a label has too few, pairs of other labels fill
+    up."""
+    found = of_labels(corpus, np.bincount(part.labels, minlength=len(corpus.classes)), seed=seed)
+    if len(found) == len(part):
+        return found
+    others = corpus[~np.isin(corpus.uid, found.uid)]
+    return concat([found, sample(others, len(part) - len(found), seed=seed)], name=corpus.name)
 
 
 def without_copies(corpus: Corpus) -> Corpus:

@@ -8,11 +8,13 @@ Chapter 24 makes and exports the sets, and `to_train_on` reads the ones that a m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -203,29 +205,8 @@ def _reasons(keep: NDArray, hits: sparse.csr_array, names: ArrayLike | None) -> 
 
 D0, PLAIN, DEBIASED = "D0", "G", "G*"  # sources: the corpus, the plain generator, the debiased one
 # Each set and its row in the paper's Table 13; then the sets that are cut to the size of another.
-ROWS = {
-    "D0": "d0",
-    "Z(D0)": "z-d0",
-    "G*": "g-star-unfiltered",
-    "G* confident": "",
-    "Z(G*)": "z-g-star",
-    "D0 + G*": "d0-and-g-star",
-    "D0 + G": "d0-and-g",
-    "Z-Aug": "z-aug",
-    "Par-Z": "",
-    "Seq-Z": "seq-z",
-    "Seq-Z of G": "",
-}
+ROWS, CUTS = yaml.safe_load(Path(__file__).with_name("sets.yaml").read_text(encoding="utf-8")).values()
 CUT = ", cut to "
-CUTS = {
-    f"Seq-Z{CUT}D0": "seq-z-matched",
-    f"Seq-Z of G{CUT}D0": "seq-z-plain-matched",
-    f"D0 + G*{CUT}Z-Aug": "d0-and-g-star-as-z-aug",
-    f"D0 + G{CUT}Z-Aug": "d0-and-g-as-z-aug",
-    f"Z(G*){CUT}D0": "z-g-star-matched",
-    f"G* confident{CUT}D0": "g-star-filtered-matched",
-    f"G*{CUT}D0": "g-star-unfiltered-matched",
-}
 
 
 def confident(probabilities: ArrayLike, labels: ArrayLike, *, tau: float) -> Selection:
