@@ -41,14 +41,8 @@ _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": withheld in F
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
 
 # For each set of classes: its class for a three-way entailment, neutral and contradiction; -1 if it has none.
-_GROUPS = {
-    LABELS: (0, 1, 2),
-    TWO_WAY: (0, 1, 1),
-    SUPPORTED_OR_REFUTED: (0, -1, 1),
-    CONTRADICTION_OR_NOT: (0, 0, 1),
-    ("entailment", "neutral"): (0, 1, -1),
-    ("neutral", "contradiction"): (-1, 0, 1),
-}
+_GROUPS = {LABELS: (0, 1, 2), TWO_WAY: (0, 1, 1), SUPPORTED_OR_REFUTED: (0, -1, 1), CONTRADICTION_OR_NOT: (0, 0, 1)}
+_GROUPS |= {LABELS[:2]: (0, 1, -1), LABELS[1:]: (-1, 0, 1)}
 
 
 class CorpusError(UserError, ValueError):
@@ -315,8 +309,7 @@ class Corpus:
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows of each class, by name."""
-        counts = np.bincount(self.labels, minlength=len(self.classes))
-        return dict(zip(self.classes, counts.tolist(), strict=True))
+        return dict(zip(self.classes, np.bincount(self.labels, minlength=len(self.classes)).tolist(), strict=True))
 
     @property
     def _counted(self) -> str:
@@ -434,8 +427,8 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
     30
     """
     table = corpus.table
-    conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1
-    columns = {"pairs": table.duplicated(SIDES), "conflicting": conflicting}
+    columns = {"pairs": table.duplicated(SIDES)}
+    columns["conflicting"] = table.groupby(SIDES)["label"].transform("nunique") > 1
     columns |= {"premises": table.duplicated("premise"), "hypotheses": table.duplicated("hypothesis")}
     return pd.DataFrame(columns)
 

@@ -117,14 +117,12 @@ def draw(n: int, rng: Generator) -> dict[str, Column]:
     # {few} < {some} < {many}, and {both} = {few} + {some}.
     few = 2 + below(7)
     some = few + 1 + below(5)
-    many = some + 1 + below(4)
-    put(("few", "some", "many", "both"), (few, some, many, few + some))
+    put(("few", "some", "many", "both"), (few, some, some + 1 + below(4), few + some))
     # Two slots that exclude each other, in either order; an entry and its opposite are neighbours.
     for names, pairs in (("gh", "grades"), ("fo", "looks"), ("sr", "states")):
         pick, side = below(len(WORDS[pairs])), below(2)
         put(names, (2 * pick + side, 2 * pick + 1 - side))
-    pick = below(len(WORDS["transfers"]))
-    put(("give", "take"), (pick, pick))
+    put(("give", "take"), [below(len(WORDS["transfers"]))] * 2)
     return phrases
 
 
@@ -352,14 +350,10 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) ->
     phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
-    return {
-        "artifact_word": word,
-        "word_first": rng.integers(2, size=n).astype(bool),
-        "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
-        "phrase": np.where(fires["giveaway"], phrases[towards], ""),
-        "other_words": other_words,
-        "planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object),
-    }
+    plan = {"artifact_word": word, "word_first": rng.integers(2, size=n).astype(bool), "other_words": other_words}
+    plan["tail"] = np.where(tail, tails[rng.integers(len(tails), size=n)], "")
+    plan["phrase"] = np.where(fires["giveaway"], phrases[towards], "")
+    return plan | {"planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object)}
 
 
 def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
@@ -421,8 +415,7 @@ def _choose_patterns(rows: Plan, rng: Generator) -> tuple[Column, Column, Column
     pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
     side = np.where(rows["specific"], 3, rows["true_label"])
     premises = np.array(list(zip_longest(*(side for sides in options for side in sides))), dtype=object)
-    premise = premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side]
-    return families[pick], premise, hypotheses[pick]
+    return families[pick], premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side], hypotheses[pick]
 
 
 def _choose_ambiguous(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
@@ -557,10 +550,8 @@ def _revisions(rows: Plan, rng: Generator) -> Plan:
     again = (true[:, 0] == true[:, 1]) & (which[:, 0] == which[:, 1])
     which[:, 1] = np.where(again, (which[:, 1] + 1) % size[:, 1], which[:, 1])
     family, hypothesis, premise, _, becomes = known.iloc[pick].astype(object).to_numpy().T
-    forms = [
-        np.array([each[to][at] for each, to, at in zip(becomes, *two, strict=True)], object)
-        for two in zip(true.T, which.T, strict=True)
-    ]
-    (premise, *revised), hypothesis = _texts([premise, *forms], hypothesis, rows, rng)
+    chosen = zip(becomes.repeat(2), true.ravel(), which.ravel(), strict=True)
+    forms = np.array([each[to][at] for each, to, at in chosen], dtype=object).reshape(-1, 2)
+    (premise, *revised), hypothesis = _texts([premise, *forms.T], hypothesis, rows, rng)
     made = {"premise": premise, "hypothesis": hypothesis, "family": family}
     return made | {"revised": np.column_stack(revised), "true_label": true}

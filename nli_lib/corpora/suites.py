@@ -46,8 +46,7 @@ from numpy.typing import NDArray
 from nli_lib.corpora import reading, sources
 from nli_lib.corpora.corpus import LABELS, SIDES, C, Corpus, CorpusError, E, N, concat, to_index
 from nli_lib.corpora.planted import counterfactuals
-from nli_lib.corpora.reading import Rows, build
-from nli_lib.corpora.sources import Folder, load
+from nli_lib.corpora.sources import Folder
 from nli_lib.errors import PackageError
 
 _ALL = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
@@ -129,8 +128,8 @@ def mnli_hard(part: str, data_dir: Folder = None) -> Corpus:
     if len(set(map(len, columns.values()))) > 1:
         said = ", ".join(f"{file} {len(columns[column]):,}" for column, file in files.items())
         raise CorpusError(f"{name}: the files have different numbers of lines ({said}).")
-    rows = Rows.of(columns, np.arange(len(columns["label"])), name)
-    return build(rows, name="mnli_hard", split=part, source=name)
+    rows = reading.Rows.of(columns, np.arange(len(columns["label"])), name)
+    return reading.build(rows, name="mnli_hard", split=part, source=name)
 
 
 def mnli_hards(data_dir: Folder = None, limit: int | None = None) -> Found:
@@ -153,8 +152,7 @@ def adversarial(data_dir: Folder = None, limit: int | None = None, titles: Itera
     ----------
     Liu et al. (2020); the paper on debiased generation, Table 5. See chapter 25.
     """
-    loaders = {title: partial(_part, title, data_dir) for title in titles}
-    return _each(loaders, data_dir, limit)
+    return _each({title: partial(_part, title, data_dir) for title in titles}, data_dir, limit)
 
 
 def _part(title: str, data_dir: Folder) -> Corpus:
@@ -172,7 +170,7 @@ def _part(title: str, data_dir: Folder) -> Corpus:
             if len(raw.table) != count:
                 raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
         rows = raw.pick({name: name for name in ("premise", "hypothesis", "label")})
-        return build(replace(rows, classes=tuple(classes)), name=repository, split=split, source=where)
+        return reading.build(replace(rows, classes=tuple(classes)), name=repository, split=split, source=where)
     except CorpusError as error:
         if here:
             raise
@@ -398,10 +396,8 @@ def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator
 
 # kind -> function that makes its rows from an example, a random stream and a WordNet
 MAKERS = {kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()}
-MAKERS |= {
-    f"spelling: {how}": partial(_one_word, "hypothesis", change)
-    for how, change in (("swap", _swap), ("keyboard", _keyboard))
-}
+MAKERS["spelling: swap"] = partial(_one_word, "hypothesis", _swap)
+MAKERS["spelling: keyboard"] = partial(_one_word, "hypothesis", _keyboard)
 MAKERS |= {"antonym": partial(_one_word, "premise", _antonym), "numerical": _numerical}
 KINDS = tuple(MAKERS)  # the order matters: the random stream of an example depends on the position of the kind
 
@@ -464,8 +460,9 @@ def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int
         original, revised = counterfactuals(originals, split=split)
         return pair_up(revised, original)
     if name == "cad":
-        return pair_up(*(load(name, f"{folder}/{split}", data_dir) for folder in ("revised_combined", "original")))
-    return pair_up(load(name, split, data_dir))
+        revised = sources.load(name, f"revised_combined/{split}", data_dir)
+        return pair_up(revised, sources.load(name, f"original/{split}", data_dir))
+    return pair_up(sources.load(name, split, data_dir))
 
 
 def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:
