@@ -188,8 +188,7 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
         raise ValueError(f'rule="{rule}" is not one of "argmax", "sum"')
     from scipy.special import softmax
 
-    membership = (group[:, None] == np.arange(len(classes))).astype(np.float64)
-    return (softmax(logits, axis=1) @ membership).argmax(axis=1)
+    return (softmax(logits, axis=1) @ (group[:, None] == np.arange(len(classes)))).argmax(axis=1)  # (N, 3) @ (3, C)
 
 
 # ---------------------------------------------------------------- corpus
@@ -427,10 +426,9 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
     30
     """
     table = corpus.table
-    columns = {"pairs": table.duplicated(SIDES)}
-    columns["conflicting"] = table.groupby(SIDES)["label"].transform("nunique") > 1
-    columns |= {"premises": table.duplicated("premise"), "hypotheses": table.duplicated("hypothesis")}
-    return pd.DataFrame(columns)
+    conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1
+    found = pd.DataFrame({"pairs": table.duplicated(SIDES), "conflicting": conflicting})
+    return found.assign(premises=table.duplicated("premise"), hypotheses=table.duplicated("hypothesis"))
 
 
 def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
+from pydantic import create_model
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, to_index
@@ -144,8 +144,7 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     gold = corpus.labels[hundred["position"].to_numpy(dtype=int)]
     parts = [hundred.assign(label=gold, truth="hundred"), five.assign(label=five["author"], truth="five")]
     columns = ["position", "label", "majority", "truth"]
-    table = pd.concat([part[columns] for part in parts], ignore_index=True)
-    table = table.astype(dict.fromkeys(columns[:3], int))
+    table = pd.concat([part[columns] for part in parts], ignore_index=True).astype(dict.fromkeys(columns[:3], int))
     return table.assign(wrong=table["label"] != table["majority"])
 
 
@@ -171,23 +170,12 @@ HELD_OUT = 4  # one in so many premises of the planted corpus is judged, and non
 def at_hand(places: Iterable[str], data_dir: str | None = None) -> Path | None:
     """The first of these paths in the folder of corpora that exists."""
     folder = sources.data_folder(data_dir)
-    paths = (folder / place for place in places) if folder else ()
-    return next((path for path in paths if path.is_file()), None)
+    return next((folder / place for place in places if folder and (folder / place).is_file()), None)
 
 
-class Judgment(BaseModel):
-    annotator: int
-    makes_sense: bool
-
-
-class Explanation(BaseModel):
-    """One annotator's reason for a label, and the judgements of all four on it."""
-
-    annotator: int
-    id: str
-    judgments: list[Judgment]
-
-
+Judgment = create_model("Judgment", annotator=(int, ...), makes_sense=(bool, ...))
+# one annotator's reason for a label, and the judgements of all four on it
+Explanation = create_model("Explanation", annotator=(int, ...), id=(str, ...), judgments=(list[Judgment], ...))
 # a row of the file: field -> type
 PAIR = dict.fromkeys(("id", "context", "statement"), str) | dict.fromkeys(LABELS, list[Explanation])
 PAIR |= {"label_count_round_1": dict[str, float | None], "error_labels": list[str], "chaosnli_labels": dict[str, int]}

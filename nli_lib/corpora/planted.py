@@ -315,8 +315,7 @@ def make_obvious(split: str, n: int = 2_000, *, slips: float, **strengths: float
 def check_truth(corpus: Corpus) -> None:
     """Raise `CorpusError` if other pairs were joined to a planted corpus, because their missing values would be
     cast."""
-    missing = corpus.table[[name for name in TRUTH if name in corpus.table]].isna()
-    if missing.any(axis=None):
+    if (missing := corpus.table[[name for name in TRUTH if name in corpus.table]].isna()).any(axis=None):
         row = int(missing.any(axis=1).argmax())
         field = missing.columns[missing.iloc[row]][0]
         fault = f"row {row} has no {field}: nothing was planted in it. Ask for the truth of the planted pairs alone."
@@ -368,8 +367,7 @@ def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
         if "revised" in rows:
             premises = np.column_stack([rows["premise"], rows["revised"]])  # (n, 3)
             again = again | np.any([premises[:, i] == premises[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
-        todo = np.flatnonzero(again)
-        if not len(todo):
+        if not len(todo := np.flatnonzero(again)):
             return rows
     raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
 
@@ -391,10 +389,8 @@ def _texts(premises: list[Column], hypothesis: Column, rows: Plan, rng: Generato
     slots, as_said = draw(n, rng), np.zeros(n, dtype=int)
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
     where = np.where(rng.random(n) < 0.4, rng.integers(1, 3, size=n), 0)  # none, before, after
-    texts = []
-    for forms in premises:
-        text = _sentence(_fill(forms, slots, as_said))
-        texts.append(np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)))
+    said = (_sentence(_fill(forms, slots, as_said)) for forms in premises)
+    texts = [np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)) for text in said]
     clause, word = _fill(hypothesis, slots, rows["other_words"].astype(int)), rows["artifact_word"]
     clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
     clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)

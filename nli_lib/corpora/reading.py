@@ -240,13 +240,9 @@ def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray
         given = table[side]
         is_text, missing = given.map(lambda value: isinstance(value, str)), given.isna()
         text = given.where(is_text, "x").astype(object)
-        faults = {
-            EMPTY: missing | (text.str.strip() == ""),
-            NOT_TEXT: ~is_text & ~missing,
-            TOO_LONG.format(longest): text.str.len() > longest,
-            NUL: text.str.contains("\0", regex=False),
-            NOT_UTF8: ~text.map(_is_utf8),
-        }
+        faults = {EMPTY: missing | (text.str.strip() == ""), NOT_TEXT: ~is_text & ~missing}
+        faults[TOO_LONG.format(longest)] = text.str.len() > longest
+        faults |= {NUL: text.str.contains("\0", regex=False), NOT_UTF8: ~text.map(_is_utf8)}
         for why, mask in faults.items():
             reason[mask.to_numpy(dtype=bool) & (reason == "")] = why
     unknown = np.flatnonzero(label == corpus.UNKNOWN)
@@ -303,8 +299,8 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     if unknown := sorted(set(columns) - set(OWN)):
         raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
     if absent := [theirs for theirs in columns.values() if theirs not in raw.table]:
-        fault = f"columns= names {shown(absent)}, which is not in the file; found {shown(raw.table)}."
-        raise CorpusError(f"{raw.where}: {fault}")
+        where = f"{raw.where}: columns= names {shown(absent)}"
+        raise CorpusError(f"{where}, which is not in the file; found {shown(raw.table)}.")
     meant = corpus.declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_OWN_FILES['advice']}")
     if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
@@ -373,8 +369,7 @@ _END = "\x1eend of the table\x1e"
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # a line that a spreadsheet may write before the header
 _TITLES = 5  # lines allowed above a header
 # A gzip file that unpacks to more than 16 MiB and 100 times its size is not text, which compresses 3 to 20 times.
-_UNPACKED, _RATIO = 2**24, 100
-_PIECE = 2**20
+_UNPACKED, _RATIO, _PIECE = 2**24, 100, 2**20
 
 
 def kind(path: Path) -> str:
@@ -403,8 +398,7 @@ def read(path: Path, *, quoted: bool | None = None, encoding: str | None = None,
     CorpusError
         If the file is missing, empty, header only, cut short, or without any good row.
     """
-    ending = kind(path)
-    if not ending:
+    if not (ending := kind(path)):
         raise CorpusError(f"{path}: the name must end in {', '.join(SUFFIXES)}, or one of these and .gz")
     data = _bytes(path)
     if ending == ".parquet":
@@ -508,8 +502,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     if above:
         *titles, text = text.split("\n", above)
         print(f"{where}: {' '.join(titles).strip()!r} above the header is taken for a title.")
-    header = text.split("\n", 1)[0]
-    delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
+    delimiter = next((each for each in delimiters if text.split("\n", 1)[0].count(each) >= 2), delimiters[0])
     every = _split(text, delimiter, quoted, where)
     one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
     header, *body = every or [[]]
@@ -601,8 +594,6 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
     that a row has from there on, one of them the name of a label.
     """
     for at, text in enumerate(fields):
-        if "\n" not in text:
-            continue
         for before, line in enumerate(text.split("\n")[:-1]):  # the last line ends outside the field
             parts = line.split(delimiter)
             whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # a word alone may be text

@@ -349,8 +349,7 @@ def _one_word(side: str, change: Callable, pair: tuple, random: np.random.Genera
 
 
 def _swap(word: str, random: np.random.Generator, *_: object) -> str:
-    places = [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]
-    if not places:
+    if not (places := [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]):
         return word
     at = int(random.choice(places))
     return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
@@ -367,8 +366,7 @@ def _keyboard(word: str, random: np.random.Generator, *_: object) -> str:
 
 def _antonym(word: str, random: np.random.Generator, text: str, wordnet: Wordnet) -> str:
     context = [each.lower() for each in WORD.findall(text)]
-    known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
-    if not known:
+    if not (known := sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))):
         return word
     new = str(random.choice(known))
     return new.capitalize() if word[0].isupper() else new
@@ -376,8 +374,7 @@ def _antonym(word: str, random: np.random.Generator, text: str, wordnet: Wordnet
 
 def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
     premise = pair.premise
-    numbers = list(NUMBER.finditer(premise))
-    if not numbers:
+    if not (numbers := list(NUMBER.finditer(premise))):
         return
     found = numbers[int(random.integers(len(numbers)))]
     number = int(found[0]) if found[0].isdigit() else 2 + NUMBER_WORDS.index(found[0].lower())
@@ -447,10 +444,9 @@ class Counterfactuals:
 
     def texts(self) -> tuple[list[str], list[str]]:
         """The revised text before and after the revision, (K,) each: the hypothesis if only it was revised."""
-        chosen = (self.side == "hypothesis")[:, None]
-        old, new = (np.stack([c.premise, c.hypothesis], axis=1) for c in (self.original, self.revised))
-        pick = np.where(chosen, [False, True], [True, False])
-        return old[self.origin][pick].tolist(), new[pick].tolist()
+        chosen = self.side == "hypothesis"
+        old = np.where(chosen, self.original.hypothesis[self.origin], self.original.premise[self.origin])
+        return old.tolist(), np.where(chosen, self.revised.hypothesis, self.revised.premise).tolist()
 
 
 def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int = 500) -> Counterfactuals:
