@@ -41,14 +41,8 @@ _NO_GOLD_NAMES = frozenset({"", "-", "-1", "hidden"})  # "hidden": withheld in F
 _NUMBERED = re.compile(r"label[_ -]?\d+|[+-]?\d+(\.0+)?", re.IGNORECASE)
 
 # For each set of classes: its class for a three-way entailment, neutral and contradiction; -1 if it has none.
-_GROUPS = {
-    LABELS: (0, 1, 2),
-    TWO_WAY: (0, 1, 1),
-    SUPPORTED_OR_REFUTED: (0, -1, 1),
-    CONTRADICTION_OR_NOT: (0, 0, 1),
-    ("entailment", "neutral"): (0, 1, -1),
-    ("neutral", "contradiction"): (-1, 0, 1),
-}
+_GROUPS = {LABELS: (0, 1, 2), TWO_WAY: (0, 1, 1), SUPPORTED_OR_REFUTED: (0, -1, 1), CONTRADICTION_OR_NOT: (0, 0, 1)}
+_GROUPS |= {LABELS[:2]: (0, 1, -1), LABELS[1:]: (-1, 0, 1)}
 
 
 class CorpusError(UserError, ValueError):
@@ -194,8 +188,7 @@ def collapse(logits: np.ndarray, classes: Sequence[str] = LABELS, rule: str = "a
         raise ValueError(f'rule="{rule}" is not one of "argmax", "sum"')
     from scipy.special import softmax
 
-    membership = (group[:, None] == np.arange(len(classes))).astype(np.float64)
-    return (softmax(logits, axis=1) @ membership).argmax(axis=1)
+    return (softmax(logits, axis=1) @ (group[:, None] == np.arange(len(classes)))).argmax(axis=1)  # (N, 3) @ (3, C)
 
 
 # ---------------------------------------------------------------- corpus
@@ -315,8 +308,7 @@ class Corpus:
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows of each class, by name."""
-        counts = np.bincount(self.labels, minlength=len(self.classes))
-        return dict(zip(self.classes, counts.tolist(), strict=True))
+        return dict(zip(self.classes, np.bincount(self.labels, minlength=len(self.classes)).tolist(), strict=True))
 
     @property
     def _counted(self) -> str:
@@ -435,9 +427,8 @@ def duplicates(corpus: Corpus) -> pd.DataFrame:
     """
     table = corpus.table
     conflicting = table.groupby(SIDES)["label"].transform("nunique") > 1
-    columns = {"pairs": table.duplicated(SIDES), "conflicting": conflicting}
-    columns |= {"premises": table.duplicated("premise"), "hypotheses": table.duplicated("hypothesis")}
-    return pd.DataFrame(columns)
+    found = pd.DataFrame({"pairs": table.duplicated(SIDES), "conflicting": conflicting})
+    return found.assign(premises=table.duplicated("premise"), hypotheses=table.duplicated("hypothesis"))
 
 
 def overlap(a: Corpus, b: Corpus) -> pd.DataFrame:

@@ -28,12 +28,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
+from pydantic import create_model
 
 from nli_lib.corpora import sources
 from nli_lib.corpora.corpus import LABELS, Corpus, CorpusError, NotAtHandError, to_index
 from nli_lib.corpora.planted import check_truth
-from nli_lib.corpora.sources import every_row, refuse
 
 CHAOS = {("snli", "validation"): "snli", ("mnli", "validation_matched"): "mnli_m"}
 COLUMNS = ("position", "uid", "entropy", "share_gold", "majority")
@@ -107,9 +106,8 @@ def annotators(corpus: Corpus) -> pd.DataFrame:
     position, votes = given.index.to_numpy(dtype=int)[whole], votes[whole]
     column = "majority" if corpus.name.endswith(BY_AUTHORS) else "label"
     if column not in corpus.table:
-        where = f"corpus {corpus.name}/{corpus.split}: its labels are its authors'"
-        lost = "the column 'majority' with the gold labels is missing: give the corpus that it was made from."
-        raise CorpusError(f"{where}, and {lost}")
+        lost = f"corpus {corpus.name}/{corpus.split}: its labels are its authors', and the column 'majority' with the"
+        raise CorpusError(f"{lost} gold labels is missing: give the corpus that it was made from.")
     gold = corpus.table[column].to_numpy(dtype=int)[position]
     agreement = (votes == gold[:, None]).mean(axis=1)
     return pd.DataFrame({"position": position, "author": votes[:, 0], "majority": gold, "agreement": agreement})
@@ -146,8 +144,7 @@ def references(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
     gold = corpus.labels[hundred["position"].to_numpy(dtype=int)]
     parts = [hundred.assign(label=gold, truth="hundred"), five.assign(label=five["author"], truth="five")]
     columns = ["position", "label", "majority", "truth"]
-    table = pd.concat([part[columns] for part in parts], ignore_index=True)
-    table = table.astype(dict.fromkeys(columns[:3], int))
+    table = pd.concat([part[columns] for part in parts], ignore_index=True).astype(dict.fromkeys(columns[:3], int))
     return table.assign(wrong=table["label"] != table["majority"])
 
 
@@ -157,9 +154,8 @@ def _planted(corpus: Corpus) -> pd.DataFrame | None:
         return None
     check_truth(corpus)
     ambiguous, true = corpus.table["ambiguous"].to_numpy(dtype=bool), corpus.table["true_label"].to_numpy(dtype=int)
-    share = np.where(ambiguous, 0.5, true == corpus.labels)
     table = pd.DataFrame({"position": np.arange(len(corpus)), "uid": corpus.uid, "entropy": ambiguous.astype(float)})
-    return table.assign(share_gold=share, majority=true)
+    return table.assign(share_gold=np.where(ambiguous, 0.5, true == corpus.labels), majority=true)
 
 
 # ---------------------------------------------------------------- varierr
@@ -174,23 +170,12 @@ HELD_OUT = 4  # one in so many premises of the planted corpus is judged, and non
 def at_hand(places: Iterable[str], data_dir: str | None = None) -> Path | None:
     """The first of these paths in the folder of corpora that exists."""
     folder = sources.data_folder(data_dir)
-    paths = (folder / place for place in places) if folder else ()
-    return next((path for path in paths if path.is_file()), None)
+    return next((folder / place for place in places if folder and (folder / place).is_file()), None)
 
 
-class Judgment(BaseModel):
-    annotator: int
-    makes_sense: bool
-
-
-class Explanation(BaseModel):
-    """One annotator's reason for a label, and the judgements of all four on it."""
-
-    annotator: int
-    id: str
-    judgments: list[Judgment]
-
-
+Judgment = create_model("Judgment", annotator=(int, ...), makes_sense=(bool, ...))
+# one annotator's reason for a label, and the judgements of all four on it
+Explanation = create_model("Explanation", annotator=(int, ...), id=(str, ...), judgments=(list[Judgment], ...))
 # a row of the file: field -> type
 PAIR = dict.fromkeys(("id", "context", "statement"), str) | dict.fromkeys(LABELS, list[Explanation])
 PAIR |= {"label_count_round_1": dict[str, float | None], "error_labels": list[str], "chaosnli_labels": dict[str, int]}
@@ -227,7 +212,7 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     path, rows, counts, errors = at_hand(VARIERR, data_dir), [], [], []
     if path is None:
         raise CorpusError(f"VariErr: {sources.lacking(sources.data_folder(data_dir))} {VARIERR[0]}.")
-    pairs = every_row(path, PAIR)
+    pairs = sources.every_row(path, PAIR)
     for pair in pairs:
         given = {name: pair[name] for name in LABELS}
         wrong = {name for name, why in given.items() if why and not any(map(_stands, why))}
@@ -241,9 +226,8 @@ def varierr(data_dir: str | None = None) -> pd.DataFrame:
     names = pd.Series([pair["id"] for pair in pairs])
     why = "is the pair, and the field is not what its explanations and their authors' own judgments say"
     faults = {"id": (names.duplicated(), names, "stands twice")}
-    refuse(path, faults | {"label_count_round_1": (counts, names, why), "error_labels": (errors, names, why)})
-    columns = ["pair", "key", "premise", "hypothesis", "label", "error", "count", "hundred"]
-    return pd.DataFrame(rows, columns=columns)
+    sources.refuse(path, faults | {"label_count_round_1": (counts, names, why), "error_labels": (errors, names, why)})
+    return pd.DataFrame(rows, columns=["pair", "key", "premise", "hypothesis", "label", "error", "count", "hundred"])
 
 
 def known_errors(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFrame:
@@ -313,8 +297,7 @@ def hundred_berts(corpus: Corpus, *, data_dir: str | None = None) -> pd.DataFram
         row = int(strange.argmax())
         fault = f"{table['index'].iloc[row]!r} is no place in MultiNLI dev matched. Load the split as it was released."
         raise CorpusError(f"{corpus.source}: example {row + 1}, field 'index': {fault}")
-    found = places.astype(int).map(counts).dropna().astype(int)
-    return found.rename("right").rename_axis("position").reset_index()
+    return places.astype(int).map(counts).dropna().astype(int).rename("right").rename_axis("position").reset_index()
 
 
 def _read(path: Path) -> pd.Series:

@@ -117,14 +117,12 @@ def draw(n: int, rng: Generator) -> dict[str, Column]:
     # {few} < {some} < {many}, and {both} = {few} + {some}.
     few = 2 + below(7)
     some = few + 1 + below(5)
-    many = some + 1 + below(4)
-    put(("few", "some", "many", "both"), (few, some, many, few + some))
+    put(("few", "some", "many", "both"), (few, some, some + 1 + below(4), few + some))
     # Two slots that exclude each other, in either order; an entry and its opposite are neighbours.
     for names, pairs in (("gh", "grades"), ("fo", "looks"), ("sr", "states")):
         pick, side = below(len(WORDS[pairs])), below(2)
         put(names, (2 * pick + side, 2 * pick + 1 - side))
-    pick = below(len(WORDS["transfers"]))
-    put(("give", "take"), (pick, pick))
+    put(("give", "take"), [below(len(WORDS["transfers"]))] * 2)
     return phrases
 
 
@@ -317,8 +315,7 @@ def make_obvious(split: str, n: int = 2_000, *, slips: float, **strengths: float
 def check_truth(corpus: Corpus) -> None:
     """Raise `CorpusError` if other pairs were joined to a planted corpus, because their missing values would be
     cast."""
-    missing = corpus.table[[name for name in TRUTH if name in corpus.table]].isna()
-    if missing.any(axis=None):
+    if (missing := corpus.table[[name for name in TRUTH if name in corpus.table]].isna()).any(axis=None):
         row = int(missing.any(axis=1).argmax())
         field = missing.columns[missing.iloc[row]][0]
         fault = f"row {row} has no {field}: nothing was planted in it. Ask for the truth of the planted pairs alone."
@@ -352,14 +349,10 @@ def _artifacts(towards: NDArray, strengths: dict[str, float], rng: Generator) ->
     phrases = np.array(list(GIVEAWAYS.values()), dtype=object)  # (C,)
     tails = np.array(WORDS["tails"], dtype=object)
     fired = pd.DataFrame(fires).rename(columns={"artifact": "word"})
-    return {
-        "artifact_word": word,
-        "word_first": rng.integers(2, size=n).astype(bool),
-        "tail": np.where(tail, tails[rng.integers(len(tails), size=n)], ""),
-        "phrase": np.where(fires["giveaway"], phrases[towards], ""),
-        "other_words": other_words,
-        "planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object),
-    }
+    plan = {"artifact_word": word, "word_first": rng.integers(2, size=n).astype(bool), "other_words": other_words}
+    plan["tail"] = np.where(tail, tails[rng.integers(len(tails), size=n)], "")
+    plan["phrase"] = np.where(fires["giveaway"], phrases[towards], "")
+    return plan | {"planted": (fired @ (fired.columns + ";")).str.rstrip(";").to_numpy(dtype=object)}
 
 
 def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
@@ -374,8 +367,7 @@ def _drawn(plan: Plan, draw_texts: Callable, rng: Generator) -> Plan:
         if "revised" in rows:
             premises = np.column_stack([rows["premise"], rows["revised"]])  # (n, 3)
             again = again | np.any([premises[:, i] == premises[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
-        todo = np.flatnonzero(again)
-        if not len(todo):
+        if not len(todo := np.flatnonzero(again)):
             return rows
     raise CorpusError(f"planted: {len(todo)} of n={n} pairs still repeat others after {ATTEMPTS} draws: ask for fewer")
 
@@ -397,10 +389,8 @@ def _texts(premises: list[Column], hypothesis: Column, rows: Plan, rng: Generato
     slots, as_said = draw(n, rng), np.zeros(n, dtype=int)
     extra = _sentence(_fill(np.full(n, "{d} {k} {t}", dtype=object), slots, as_said))  # no pattern names {d}
     where = np.where(rng.random(n) < 0.4, rng.integers(1, 3, size=n), 0)  # none, before, after
-    texts = []
-    for forms in premises:
-        text = _sentence(_fill(forms, slots, as_said))
-        texts.append(np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)))
+    said = (_sentence(_fill(forms, slots, as_said)) for forms in premises)
+    texts = [np.where(where == 1, extra + " " + text, np.where(where == 2, text + " " + extra, text)) for text in said]
     clause, word = _fill(hypothesis, slots, rows["other_words"].astype(int)), rows["artifact_word"]
     clause = np.where(rows["phrase"] != "", rows["phrase"] + " " + clause, clause)
     clause = np.where(rows["tail"] != "", clause + " " + rows["tail"], clause)
@@ -421,8 +411,7 @@ def _choose_patterns(rows: Plan, rng: Generator) -> tuple[Column, Column, Column
     pick[specific] = rng.choice(len(PATTERNS), len(specific), p=chances / chances.sum())
     side = np.where(rows["specific"], 3, rows["true_label"])
     premises = np.array(list(zip_longest(*(side for sides in options for side in sides))), dtype=object)
-    premise = premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side]
-    return families[pick], premise, hypotheses[pick]
+    return families[pick], premises[rng.integers(sizes[pick, side]), sizes.shape[1] * pick + side], hypotheses[pick]
 
 
 def _choose_ambiguous(rows: Plan, rng: Generator) -> tuple[Column, Column, Column]:
@@ -557,10 +546,8 @@ def _revisions(rows: Plan, rng: Generator) -> Plan:
     again = (true[:, 0] == true[:, 1]) & (which[:, 0] == which[:, 1])
     which[:, 1] = np.where(again, (which[:, 1] + 1) % size[:, 1], which[:, 1])
     family, hypothesis, premise, _, becomes = known.iloc[pick].astype(object).to_numpy().T
-    forms = [
-        np.array([each[to][at] for each, to, at in zip(becomes, *two, strict=True)], object)
-        for two in zip(true.T, which.T, strict=True)
-    ]
-    (premise, *revised), hypothesis = _texts([premise, *forms], hypothesis, rows, rng)
+    chosen = zip(becomes.repeat(2), true.ravel(), which.ravel(), strict=True)
+    forms = np.array([each[to][at] for each, to, at in chosen], dtype=object).reshape(-1, 2)
+    (premise, *revised), hypothesis = _texts([premise, *forms.T], hypothesis, rows, rng)
     made = {"premise": premise, "hypothesis": hypothesis, "family": family}
     return made | {"revised": np.column_stack(revised), "true_label": true}

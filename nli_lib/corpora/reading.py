@@ -39,26 +39,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from nli_lib.corpora.corpus import (
-    COLUMNS,
-    CONTRADICTION_OR_NOT,
-    LABELS,
-    MANY,
-    NO_GOLD,
-    SIDES,
-    TWO_WAY,
-    UNKNOWN,
-    Corpus,
-    CorpusError,
-    are_several,
-    canonical,
-    declared,
-    is_no_gold,
-    is_numbered,
-    spelling,
-    to_index,
-    unique_uids,
-)
+from nli_lib.corpora import corpus
+from nli_lib.corpora.corpus import LABELS, SIDES, Corpus, CorpusError, are_several, canonical, is_numbered, spelling
 
 LONGEST = 200_000  # characters, a document of a hundred pages; a premise of this length costs the audit 0.1 s and 4 MB
 # Limit for published corpora: one premise of MultiNLI is longer, and no recorded number depends on it.
@@ -172,7 +154,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
         one claim with several contexts).
     """
     table, row = rows.table, rows.row
-    label = to_index(table["label"], rows.classes, rows.names)
+    label = corpus.to_index(table["label"], rows.classes, rows.names)
     _refuse_unnamed(table["label"].to_numpy(), label, rows)
     reason = _reasons(table, label, LONGEST if own else OFFICIAL)
     if own:
@@ -189,7 +171,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
     table, row, uid = table[good], row[good], uid.to_numpy(dtype=object)[good]
     core = table[SIDES].astype("str").assign(uid=uid, label=label[good]).reset_index(drop=True)
     if not own:
-        core["uid"] = unique_uids(core["uid"])
+        core["uid"] = corpus.unique_uids(core["uid"])
     keep = ~core.duplicated().to_numpy() if own else np.full(len(core), True)
     if not keep.all():
         skipped[REPEATED] = int((~keep).sum())
@@ -199,7 +181,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
         fault = f"{twice!r} names different examples; make it unique."
         raise CorpusError(f"{rows.where}: rows {rows_of}, field 'uid': {fault}")
     extras = table.columns.difference(["uid", *SIDES, "label"], sort=False)
-    kept = {f"source_{extra}" if extra in COLUMNS else extra: _plain(table[extra]) for extra in extras}
+    kept = {f"source_{extra}" if extra in corpus.COLUMNS else extra: _plain(table[extra]) for extra in extras}
     core = pd.concat([core.assign(corpus=name, split=split), pd.DataFrame(kept, index=core.index)], axis=1)
     source = f"{source} ({rows.note})" if rows.note else source
     return Corpus(core[keep], name, split, rows.classes, skipped, source)
@@ -207,7 +189,7 @@ def build(rows: Rows, *, name: str, split: str, source: str, own: bool = False) 
 
 def _refuse_unnamed(given: np.ndarray, label: np.ndarray, rows: Rows) -> None:
     """Raise one error if no label is a known name."""
-    unknown = np.flatnonzero(label == UNKNOWN)
+    unknown = np.flatnonzero(label == corpus.UNKNOWN)
     if (label >= 0).any() or not len(unknown):
         return
     found = sorted({str(value) for value in given[unknown]})
@@ -224,7 +206,7 @@ def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None
     """Raise one error if many of a user's rows would be left out for one reason that the user can fix: an undeclared
     encoding or an unknown label name. Rarer unknown names are printed."""
     odd, unknown = np.flatnonzero(reason == NOT_UTF8), np.flatnonzero(reason == UNKNOWN_LABEL)
-    if not rows.encoding and len(odd) > MANY * len(reason):
+    if not rows.encoding and len(odd) > corpus.MANY * len(reason):
         words = [word for side in SIDES for word in str(rows.table[side].iloc[odd[0]]).split() if not _is_utf8(word)]
         like = ""
         with contextlib.suppress(UnicodeError):  # half of a surrogate pair does not come from a byte of the file
@@ -246,7 +228,7 @@ def _refuse_lost(rows: Rows, reason: np.ndarray, known: Collection[str]) -> None
         ours = "..." if is_numbered(name) else absent[0] if len(absent) == 1 else "neutral"
         meant, nothing = (shlex.quote(f"{name}={each}") for each in (ours, "-"))
         words += f" Say what it means, as in --labels {meant}, or leave its rows out with --labels {nothing}."
-    if count > MANY * len(reason):
+    if count > corpus.MANY * len(reason):
         raise CorpusError(words)
     print(words)
 
@@ -258,18 +240,14 @@ def _reasons(table: pd.DataFrame, label: np.ndarray, longest: int) -> np.ndarray
         given = table[side]
         is_text, missing = given.map(lambda value: isinstance(value, str)), given.isna()
         text = given.where(is_text, "x").astype(object)
-        faults = {
-            EMPTY: missing | (text.str.strip() == ""),
-            NOT_TEXT: ~is_text & ~missing,
-            TOO_LONG.format(longest): text.str.len() > longest,
-            NUL: text.str.contains("\0", regex=False),
-            NOT_UTF8: ~text.map(_is_utf8),
-        }
+        faults = {EMPTY: missing | (text.str.strip() == ""), NOT_TEXT: ~is_text & ~missing}
+        faults[TOO_LONG.format(longest)] = text.str.len() > longest
+        faults |= {NUL: text.str.contains("\0", regex=False), NOT_UTF8: ~text.map(_is_utf8)}
         for why, mask in faults.items():
             reason[mask.to_numpy(dtype=bool) & (reason == "")] = why
-    unknown = np.flatnonzero(label == UNKNOWN)
+    unknown = np.flatnonzero(label == corpus.UNKNOWN)
     reason[unknown] = [SEVERAL if are_several(value) else UNKNOWN_LABEL for value in table["label"].iloc[unknown]]
-    reason[label == NO_GOLD] = NO_LABEL
+    reason[label == corpus.NO_GOLD] = NO_LABEL
     return reason
 
 
@@ -321,9 +299,9 @@ def own(raw: Rows, columns: Mapping[str, str] | None = None, labels: Mapping[str
     if unknown := sorted(set(columns) - set(OWN)):
         raise CorpusError(f"columns={columns}: {', '.join(unknown)} is not one of {', '.join(OWN)}.")
     if absent := [theirs for theirs in columns.values() if theirs not in raw.table]:
-        fault = f"columns= names {shown(absent)}, which is not in the file; found {shown(raw.table)}."
-        raise CorpusError(f"{raw.where}: {fault}")
-    meant = declared(labels or {})
+        where = f"{raw.where}: columns= names {shown(absent)}"
+        raise CorpusError(f"{where}, which is not in the file; found {shown(raw.table)}.")
+    meant = corpus.declared(labels or {})
     rows = raw.pick({**OWN, **_fullest(raw.table, meant), **columns}, extras=None, advice=f" {_OWN_FILES['advice']}")
     if columns and all(map(str.isdecimal, columns.values())) and not rows.row[0]:
         # columns named by position: a first row is a header if its label is none, and occurs in no other row
@@ -361,10 +339,10 @@ def _fullest(table: pd.DataFrame, meant: Mapping[str, str]) -> dict[str, str]:
 def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
     """The classes named in a column of labels; if it names only one, the known set of classes that has it."""
     named = {canonical(label) for label in set(map(str, labels))} - {None}
-    for known in (LABELS, TWO_WAY, CONTRADICTION_OR_NOT):
+    for known in (LABELS, corpus.TWO_WAY, corpus.CONTRADICTION_OR_NOT):
         if named <= set(known):
             return tuple(name for name in known if name in named) if len(named) > 1 else known
-    three, two = ", ".join(LABELS), ", ".join(TWO_WAY)
+    three, two = ", ".join(LABELS), ", ".join(corpus.TWO_WAY)
     fault = f"{', '.join(sorted(named))} do not belong together. A corpus has three classes ({three}) or two ({two})"
     cure = "write not_entailment for neutral and contradiction, or leave out the rows that say not_entailment."
     raise CorpusError(f"{where}: field 'label': {fault}: {cure}")
@@ -372,11 +350,11 @@ def _classes_of(labels: pd.Series, where: str) -> tuple[str, ...]:
 
 def build_own(rows: Rows, name: str, split: str, source: str) -> Corpus:
     """Make the Corpus of a user's rows, and print a count of the rows that cannot be used."""
-    corpus = build(rows, name=name, split=split, source=source, own=True)
-    if corpus.skipped:
-        many = sum(corpus.skipped.values()) > MANY * corpus.rows_read
-        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", corpus.left_out)
-    return corpus
+    made = build(rows, name=name, split=split, source=source, own=True)
+    if made.skipped:
+        many = sum(made.skipped.values()) > corpus.MANY * made.rows_read
+        print(f"WARNING: a good part of {source} cannot be used." if many else f"{source}:", made.left_out)
+    return made
 
 
 # ---------------------------------------------------------------- reading
@@ -391,8 +369,7 @@ _END = "\x1eend of the table\x1e"
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?(?:\n|\Z)')  # a line that a spreadsheet may write before the header
 _TITLES = 5  # lines allowed above a header
 # A gzip file that unpacks to more than 16 MiB and 100 times its size is not text, which compresses 3 to 20 times.
-_UNPACKED, _RATIO = 2**24, 100
-_PIECE = 2**20
+_UNPACKED, _RATIO, _PIECE = 2**24, 100, 2**20
 
 
 def kind(path: Path) -> str:
@@ -421,8 +398,7 @@ def read(path: Path, *, quoted: bool | None = None, encoding: str | None = None,
     CorpusError
         If the file is missing, empty, header only, cut short, or without any good row.
     """
-    ending = kind(path)
-    if not ending:
+    if not (ending := kind(path)):
         raise CorpusError(f"{path}: the name must end in {', '.join(SUFFIXES)}, or one of these and .gz")
     data = _bytes(path)
     if ending == ".parquet":
@@ -504,10 +480,9 @@ def _json(text: str, path: Path) -> Rows:
     if values is None:
         lines, values = _lines(text), []
         for line in filter(str.strip, lines):
-            try:
-                values.append(_JSON.decode(line))
-            except (ValueError, RecursionError):
-                values.append(None)
+            values.append(None)
+            with contextlib.suppress(ValueError, RecursionError):
+                values[-1] = _JSON.decode(line)
         first = 1 if len(values) == len(lines) else None
     row = np.array([at for at, value in enumerate(values) if isinstance(value, dict)], dtype=np.int64)
     good = [values[at] for at in row]
@@ -527,8 +502,7 @@ def _delimited(text: str, delimiters: str, quoted: bool | None, columns: Mapping
     if above:
         *titles, text = text.split("\n", above)
         print(f"{where}: {' '.join(titles).strip()!r} above the header is taken for a title.")
-    header = text.split("\n", 1)[0]
-    delimiter = next((each for each in delimiters if header.count(each) >= 2), delimiters[0])
+    delimiter = next((each for each in delimiters if text.split("\n", 1)[0].count(each) >= 2), delimiters[0])
     every = _split(text, delimiter, quoted, where)
     one_line_each = text.rstrip("\r\n").count("\n") == len(every) - 1
     header, *body = every or [[]]
@@ -567,7 +541,7 @@ def _titles(text: str, delimiters: str) -> int:
 
 
 def _is_label(text: str) -> bool:
-    return canonical(text) is not None or is_no_gold(text)
+    return canonical(text) is not None or corpus.is_no_gold(text)
 
 
 def _cut(body: Sequence[list[str]], width: int, full: int) -> list[list[str]]:
@@ -620,10 +594,7 @@ def _swallowed(fields: list[str], width: int, delimiter: str) -> int:
     that a row has from there on, one of them the name of a label.
     """
     for at, text in enumerate(fields):
-        if "\n" not in text:
-            continue
-        lines = text.split("\n")[:-1]  # the last line ends outside the field
-        for before, line in enumerate(lines):
+        for before, line in enumerate(text.split("\n")[:-1]):  # the last line ends outside the field
             parts = line.split(delimiter)
             whole = len(parts) == width - (0 if before else at) and len(parts) > 1  # a word alone may be text
             if whole and any(map(canonical, parts)):

@@ -208,8 +208,7 @@ def cad(raw: Rows, rows: Rows, split: str) -> Rows:
     worker for its label. all_combined has another order, so its origins are not known.
     """
     folder, part = split.split("/")
-    each = {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)
-    if each is None:
+    if (each := {"revised_premise": 2, "revised_hypothesis": 2, "revised_combined": 4}.get(folder)) is None:
         return rows
     origin = f"cad-original/{part}-" + pd.Series(rows.row // each).astype(str)
     intended = rows.table["label"].map(canonical)
@@ -370,9 +369,7 @@ def from_dataset(data: object, name: str = "", split: str = "", **form: dict) ->
     if isinstance(data, dict):
         raise CorpusError(f"a dataset with the splits {', '.join(data)}: choose one, as in dataset['train'].")
     rows = reading.from_dataset(data, name or "dataset")
-    if not split and not isinstance(data, pd.DataFrame):
-        split = str(data.split or "")
-    given = {"corpus": name, "split": split}
+    given = {"corpus": name, "split": split or ("" if isinstance(data, pd.DataFrame) else str(data.split or ""))}
     for column, default in (("corpus", "dataset"), ("split", "train")):
         said = rows.table[column].unique() if column in rows.table else ()
         given[column] = given[column] or (str(said[0]) if len(said) == 1 else default)
@@ -395,12 +392,10 @@ def names() -> tuple[str, ...]:
 
 def data_folder(data_dir: Folder = None) -> Path | None:
     """The folder of local corpora: `data_dir`, else the environment's NLI_DATA, else data/raw, else None."""
-    given = data_dir or os.environ.get("NLI_DATA")
-    if not given:
+    if not (given := data_dir or os.environ.get("NLI_DATA")):
         raw = paths.HOME / "data" / "raw"
         return raw if raw.is_dir() else None
-    folder = Path(given).expanduser()
-    if not folder.is_dir():
+    if not (folder := Path(given).expanduser()).is_dir():
         origin = "data_dir" if data_dir else "the environment variable NLI_DATA"
         raise CorpusError(f"{folder}: {origin} is not a folder.")
     return folder

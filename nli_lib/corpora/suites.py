@@ -46,8 +46,7 @@ from numpy.typing import NDArray
 from nli_lib.corpora import reading, sources
 from nli_lib.corpora.corpus import LABELS, SIDES, C, Corpus, CorpusError, E, N, concat, to_index
 from nli_lib.corpora.planted import counterfactuals
-from nli_lib.corpora.reading import Rows, build
-from nli_lib.corpora.sources import Folder, load
+from nli_lib.corpora.sources import Folder
 from nli_lib.errors import PackageError
 
 _ALL = yaml.safe_load(Path(__file__).with_name("suites.yaml").read_text(encoding="utf-8"))
@@ -129,8 +128,8 @@ def mnli_hard(part: str, data_dir: Folder = None) -> Corpus:
     if len(set(map(len, columns.values()))) > 1:
         said = ", ".join(f"{file} {len(columns[column]):,}" for column, file in files.items())
         raise CorpusError(f"{name}: the files have different numbers of lines ({said}).")
-    rows = Rows.of(columns, np.arange(len(columns["label"])), name)
-    return build(rows, name="mnli_hard", split=part, source=name)
+    rows = reading.Rows.of(columns, np.arange(len(columns["label"])), name)
+    return reading.build(rows, name="mnli_hard", split=part, source=name)
 
 
 def mnli_hards(data_dir: Folder = None, limit: int | None = None) -> Found:
@@ -153,8 +152,7 @@ def adversarial(data_dir: Folder = None, limit: int | None = None, titles: Itera
     ----------
     Liu et al. (2020); the paper on debiased generation, Table 5. See chapter 25.
     """
-    loaders = {title: partial(_part, title, data_dir) for title in titles}
-    return _each(loaders, data_dir, limit)
+    return _each({title: partial(_part, title, data_dir) for title in titles}, data_dir, limit)
 
 
 def _part(title: str, data_dir: Folder) -> Corpus:
@@ -172,7 +170,7 @@ def _part(title: str, data_dir: Folder) -> Corpus:
             if len(raw.table) != count:
                 raise CorpusError(f"{where}: {len(raw.table):,} rows, but {title} has {count:,}: not the same set")
         rows = raw.pick({name: name for name in ("premise", "hypothesis", "label")})
-        return build(replace(rows, classes=tuple(classes)), name=repository, split=split, source=where)
+        return reading.build(replace(rows, classes=tuple(classes)), name=repository, split=split, source=where)
     except CorpusError as error:
         if here:
             raise
@@ -351,8 +349,7 @@ def _one_word(side: str, change: Callable, pair: tuple, random: np.random.Genera
 
 
 def _swap(word: str, random: np.random.Generator, *_: object) -> str:
-    places = [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]
-    if not places:
+    if not (places := [at for at in range(len(word) - 1) if word[at].lower() != word[at + 1].lower()]):
         return word
     at = int(random.choice(places))
     return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
@@ -369,8 +366,7 @@ def _keyboard(word: str, random: np.random.Generator, *_: object) -> str:
 
 def _antonym(word: str, random: np.random.Generator, text: str, wordnet: Wordnet) -> str:
     context = [each.lower() for each in WORD.findall(text)]
-    known = sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))
-    if not known:
+    if not (known := sorted(filter(str.isalpha, wordnet.antonyms_in(word.lower(), context)))):
         return word
     new = str(random.choice(known))
     return new.capitalize() if word[0].isupper() else new
@@ -378,8 +374,7 @@ def _antonym(word: str, random: np.random.Generator, text: str, wordnet: Wordnet
 
 def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator[Row]:
     premise = pair.premise
-    numbers = list(NUMBER.finditer(premise))
-    if not numbers:
+    if not (numbers := list(NUMBER.finditer(premise))):
         return
     found = numbers[int(random.integers(len(numbers)))]
     number = int(found[0]) if found[0].isdigit() else 2 + NUMBER_WORDS.index(found[0].lower())
@@ -398,10 +393,8 @@ def _numerical(pair: tuple, random: np.random.Generator, *_: object) -> Iterator
 
 # kind -> function that makes its rows from an example, a random stream and a WordNet
 MAKERS = {kind: partial(_longer, *how) for kind, how in TAUTOLOGIES.items()}
-MAKERS |= {
-    f"spelling: {how}": partial(_one_word, "hypothesis", change)
-    for how, change in (("swap", _swap), ("keyboard", _keyboard))
-}
+MAKERS["spelling: swap"] = partial(_one_word, "hypothesis", _swap)
+MAKERS["spelling: keyboard"] = partial(_one_word, "hypothesis", _keyboard)
 MAKERS |= {"antonym": partial(_one_word, "premise", _antonym), "numerical": _numerical}
 KINDS = tuple(MAKERS)  # the order matters: the random stream of an example depends on the position of the kind
 
@@ -451,10 +444,9 @@ class Counterfactuals:
 
     def texts(self) -> tuple[list[str], list[str]]:
         """The revised text before and after the revision, (K,) each: the hypothesis if only it was revised."""
-        chosen = (self.side == "hypothesis")[:, None]
-        old, new = (np.stack([c.premise, c.hypothesis], axis=1) for c in (self.original, self.revised))
-        pick = np.where(chosen, [False, True], [True, False])
-        return old[self.origin][pick].tolist(), new[pick].tolist()
+        chosen = self.side == "hypothesis"
+        old = np.where(chosen, self.original.hypothesis[self.origin], self.original.premise[self.origin])
+        return old.tolist(), np.where(chosen, self.revised.hypothesis, self.revised.premise).tolist()
 
 
 def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int = 500) -> Counterfactuals:
@@ -464,8 +456,9 @@ def load_pairs(name: str, split: str, data_dir: Folder = None, *, originals: int
         original, revised = counterfactuals(originals, split=split)
         return pair_up(revised, original)
     if name == "cad":
-        return pair_up(*(load(name, f"{folder}/{split}", data_dir) for folder in ("revised_combined", "original")))
-    return pair_up(load(name, split, data_dir))
+        revised = sources.load(name, f"revised_combined/{split}", data_dir)
+        return pair_up(revised, sources.load(name, f"original/{split}", data_dir))
+    return pair_up(sources.load(name, split, data_dir))
 
 
 def pair_up(revised: Corpus, original: Corpus | None = None) -> Counterfactuals:

@@ -8,10 +8,10 @@ from importlib import import_module
 
 from nli_lib.errors import StudyError as StudyError
 
-HOMES = {"begin": "notebook", "show_interactive": "notebook", "Study": "notebook"}
+NAMES = ("begin", "show_interactive", "Study")
 
 
 def __getattr__(name: str) -> object:
-    if name not in HOMES:
+    if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.notebook"), name)

@@ -38,7 +38,6 @@ Conclusions are never typed: placeholders on the book's tracked pages are replac
 """
 
 import base64
-import copy
 import json
 import os
 import re
@@ -47,19 +46,17 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
-import nbformat
 import pandas as pd
 import yaml
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
-from nbformat import NotebookNode
+from nbformat import NotebookNode, read as read_notebook, writes
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
@@ -92,8 +89,7 @@ def draw(names: Iterable[str], request: Request) -> dict[str, tuple[NotebookNode
     for name in names:
         copy = load_notebook_node(str(paths.NOTEBOOKS / f"{name}.ipynb"))
         copy.cells = [cell for cell in copy.cells if "measure" not in cell.metadata.tags]
-        given = {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]}
-        copies[name] = parameterize_notebook(copy, given)
+        copies[name] = parameterize_notebook(copy, {"SCALE": request.scale, "CORPUS": resolve(name, request)["CORPUS"]})
         whole.cells += [new_code_cell("%reset -f"), *copies[name].cells]
     if copies:
         with socket_folder() as sockets:
@@ -123,7 +119,6 @@ MACHINERY = {"parameters", "begin", "measure", "finish"}  # tags of the cells in
 ANSWER = re.compile(r"##\s+The answer\s*$", re.IGNORECASE | re.MULTILINE)
 HOW = re.compile(r"##\s+How it was measured", re.IGNORECASE)
 BOLD = re.compile(r"\*\*(\w+)\.\*\* ")
-INTERACTIVE = Path(__file__).with_name("interactive.html")
 
 
 def caption_of(cell: NotebookNode) -> str:
@@ -138,8 +133,7 @@ def tagged(cell: NotebookNode) -> set[str]:
 def answer(notebook: NotebookNode, tag: str = "answer") -> list[str]:
     """The sentences shown by the tagged cells of a page or a drawn notebook, as Markdown, one text for each output."""
     outputs = [o for cell in notebook.cells if tag in tagged(cell) for o in cell.get("outputs", ())]
-    texts = [output["data"]["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
-    return ["".join(text).strip() for text in texts]
+    return ["".join(o["data"]["text/markdown"]).strip() for o in outputs if "text/markdown" in o.get("data", {})]
 
 
 def verdict_of(notebook: NotebookNode) -> str:
@@ -165,14 +159,14 @@ def _shown(cell: NotebookNode, outputs: list[NotebookNode], heading: str) -> lis
             # the figure is drawn by the shared script, and no text in it can end the script element
             parts = [data[PLOTLY].get(part, {}) for part in ("data", "layout", "config")]
             arguments = json.dumps(parts, separators=(",", ":")).replace("<", "\\u003c")
-            page = INTERACTIVE.read_text(encoding="utf-8").replace("FIGURE", arguments)
+            page = Path(__file__).with_name("interactive.html").read_text(encoding="utf-8").replace("FIGURE", arguments)
             output = new_output("display_data", data={"text/html": page})
         elif images[at]:
             about = caption_of(cell) or f"Figure in the section {heading!r}"
-            settings = copy.deepcopy(cell.metadata.get("mystnb", {}))
+            settings = dict(cell.metadata.get("mystnb", {}))
             if sum(images) > 1 and caption_of(cell):
                 about = f"{about} ({sum(images[: at + 1])} of {sum(images)})"
-                settings["figure"]["caption"] = about
+                settings["figure"] = settings["figure"] | {"caption": about}
             # with a width, Sphinx links to the whole picture, which can be enlarged on a phone
             settings["image"] = {"alt": about, "width": "100%"}
         tags = sorted({"remove-input"} | tagged(cell) & {"answer", "headline"})
@@ -286,7 +280,7 @@ def chapters_of(part: str, chapters: Path) -> str:
     rows = ["| chapter | question | answer |", "|---|---|---|"]
     for name in sorted(name for name in order() if name.startswith(part)):
         page = chapters / f"{name}.ipynb"
-        said = answer(nbformat.read(page, as_version=4))[:1] if page.is_file() else ["**Not run.** "]
+        said = answer(read_notebook(page, as_version=4))[:1] if page.is_file() else ["**Not run.** "]
         said = [BOLD.sub(f"{badge(text[2:].partition('.')[0])} ", text) for text in said]
         rows.append(f"| [{title_of(name)}](/chapters/{name}) | {question_of(name)} | {_in_row(*said)} |")
     return "\n".join(rows)
@@ -299,8 +293,7 @@ def _in_row(*texts: str) -> str:
 def absent_chapters(chapters: Path) -> str:
     """One sentence of Markdown that names the notebooks without a drawn page in the folder ``chapters``."""
     names = sorted(order())
-    lacking = [name for name in names if not (chapters / f"{name}.ipynb").is_file()]
-    if not lacking:
+    if not (lacking := [name for name in names if not (chapters / f"{name}.ipynb").is_file()]):
         return "Every chapter of the study is recorded at this scale."
     listed = ", ".join(f"{{doc}}`{title_of(name)} </chapters/{name}>`" for name in lacking)
     return f"{len(lacking)} of {len(names)} chapters are *not recorded at this scale*: {listed}."
@@ -310,16 +303,6 @@ def absent_chapters(chapters: Path) -> str:
 
 
 LEDGER = "63_claims.ledger"
-
-
-def exhibits() -> dict[str, str]:
-    """For each paper, a Markdown table of its tables and figures and the chapters with their counterparts, from
-    exhibits.yaml (its head describes the fields)."""
-    file, page = paths.BOOK / "exhibits.yaml", PAGES.get_template("exhibits.md")
-    known = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    titles = {path.stem: title_of(path.stem) for path in paths.NOTEBOOKS.glob("*.ipynb")}
-    made = {key: page.render(paper=PAPERS[key], rows=rows, titles=titles) for key, rows in known.items()}
-    return {f"exhibits {key}": text.strip() for key, text in made.items()}
 
 
 def words(chapters: Path, study: str) -> dict[str, str]:
@@ -334,12 +317,18 @@ def words(chapters: Path, study: str) -> dict[str, str]:
     if len(ledger):
         found |= {f"verdict {row['id']}": verdict_sentence(row) for _, row in ledger.iterrows()}
         found |= {f"verdicts {key}": verdict_counts(rows) for key, rows in ledger[own_claims(ledger)].groupby("paper")}
-    found |= exhibits() | {f"chapters {part}": chapters_of(part, chapters) for part in {name[0] for name in order()}}
+    found |= {f"chapters {part}": chapters_of(part, chapters) for part in {name[0] for name in order()}}
+    # for each paper, its tables and figures and the chapters with their counterparts; the file's head has the fields
+    file, page = paths.BOOK / "exhibits.yaml", PAGES.get_template("exhibits.md")
+    known = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    titles = {path.stem: title_of(path.stem) for path in paths.NOTEBOOKS.glob("*.ipynb")}
+    for key, rows in known.items():
+        found[f"exhibits {key}"] = page.render(paper=PAPERS[key], rows=rows, titles=titles).strip()
     if LESSONS.is_file():
         found |= {f"lessons {place}": text for place, text in sections(read_lessons(), ledger).items()}
     for name in sorted(order()):
         path = chapters / f"{name}.ipynb"
-        page = nbformat.read(path, as_version=4) if path.is_file() else new_notebook()
+        page = read_notebook(path, as_version=4) if path.is_file() else new_notebook()
         for cell in page.cells:
             figure, caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("name"), caption_of(cell)
             images = [o["data"]["image/png"] for o in cell.get("outputs", ()) if "image/png" in o.get("data", {})]
@@ -361,21 +350,12 @@ def words(chapters: Path, study: str) -> dict[str, str]:
 KERNELS = 2  # number of kernels that draw at a time
 
 
-@dataclass(frozen=True)
 class Site:
     """The book of one study: the folder of its source pages (`source`) and of the built pages (`output`)."""
 
-    request: Request
-    source: Path
-    output: Path
-
-    @property
-    def chapters(self) -> Path:
-        return self.source / "chapters"
-
-    @property
-    def first(self) -> Path:
-        return self.output / "_build" / "html" / "index.html"
+    def __init__(self, request: Request, source: Path, output: Path):
+        self.request, self.source, self.output = request, source, output
+        self.chapters, self.first = source / "chapters", output / "_build" / "html" / "index.html"
 
     @property
     def pages(self) -> list[str]:
@@ -395,11 +375,6 @@ def site(request: Request) -> Site:
     if request.study == request.scale:
         return Site(request, paths.BOOK, paths.BOOK)
     return Site(request, paths.RUNS / "book" / request.study / "source", request.exports / "book")
-
-
-def _digests(files: Iterable[Path], root: Path = Path("/")) -> dict[str, str]:
-    """Name, relative to `root` -> digest."""
-    return {str(path.relative_to(root)): standing.digest_file(path) for path in sorted(files)}
 
 
 # ---------------------------------------------------------------- the book of another corpus
@@ -441,7 +416,7 @@ def _key(name: str, request: Request) -> str:
     own = paths.RESULTS.glob(f"{request.scale}*/{name}.*")  # those of other corpora too, because chapter 61 shows them
     files = [paths.NOTEBOOKS / f"{name}.ipynb", *own, *library, *paths.BOOK.glob("*.yaml")]
     record = standing.read(name, request.study)
-    return standing.digest_bytes(json.dumps([_digests(files), record.get("inputs"), stamps(record)]).encode())
+    return standing.digest_of([standing.digests(sorted(files)), record.get("inputs"), stamps(record)])
 
 
 def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -468,8 +443,8 @@ def chapters(site: Site, known: Mapping[str, str]) -> tuple[dict[str, str], list
         boxes = [PAGES.get_template("stale.md").render(note=note, run=run) for note in stamps(record)]
         link = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
         foot = f"{standing.recorded(record)}. {link} to run it yourself: {run}."
-        page = chapter_page(nbformat.read(source, as_version=4), executed, boxes, foot, name[:2])
-        write_text(site.chapters / source.name, nbformat.writes(page))
+        page = chapter_page(read_notebook(source, as_version=4), executed, boxes, foot, name[:2])
+        write_text(site.chapters / source.name, writes(page))
         write_text(site.source / "_static" / "notebooks" / source.name, source.read_text(encoding="utf-8"))
     for name, (state, reason) in states.items():
         absent, page = site.chapters / f"{name}.md", site.chapters / f"{name}.ipynb"
@@ -532,9 +507,8 @@ def build(request: Request, book: Site | None = None) -> Path:
         write_text(folder / "words.json", json.dumps(said, indent=1, ensure_ascii=False))
         files = (path for path in book.source.rglob("*") if not {"_build", "__pycache__"} & set(path.parts))
         # the reference is made from the docstrings of the library
-        library = _digests(standing.LIBRARY.rglob("*.py"), standing.LIBRARY)
-        parts = [_digests(files, book.source), library, request.study, sys.version]
-        digest = standing.digest_bytes(json.dumps(parts).encode())
+        library = standing.LIBRARY.rglob("*.py")
+        digest = standing.digest_of([standing.digests(sorted([*files, *library])), request.study, sys.version])
         if book.first.is_file() and last == digest:
             print("book: nothing changed since it was built")
         else:

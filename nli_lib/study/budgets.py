@@ -52,8 +52,7 @@ from nli_lib.measure.consensus import THRESHOLD, prunable
 from nli_lib.select.arms import ARM, BY_NAME, BY_PEOPLE, GENERATED, PRODUCT, Pool, candidates_of, choices, training_sets
 from nli_lib.select.selection import TWIN, augmentation, folds, sample
 from nli_lib.store import RunSpec
-from nli_lib.study import standing
-from nli_lib.study.dial import check, form_of
+from nli_lib.study import dial, standing
 from nli_lib.study.parts import TRAIN, Part, Training, decided, file_of, gather, packed
 
 if TYPE_CHECKING:
@@ -155,13 +154,11 @@ class Budget:
 
                 spec = self.spec(candidates, seed, capture="train")
                 given["cross"] = cross_score(spec, candidates, fold, jobs=self.jobs)
-        of_folds = "cross" in given
-        used = [name for name in names if name == "hypothesis" or (of_folds and name.startswith("fold-"))]
+        used = [name for name in names if name == "hypothesis" or (name.startswith("fold-") and "cross" in given)]
         self.release(self.scorer(name, seed)[0] for name in used)
         if "generated" in needs:
             given["generated"] = additions.get(GENERATED)
-        more = {"threshold": self.threshold, "seed": seed}
-        made, why = choices(candidates, **given, **more) if needs - {""} else ({}, {})
+        made, why = choices(candidates, **given, threshold=self.threshold, seed=seed) if needs - {""} else ({}, {})
         return Pool(candidates, additions, made, {**self.lacking, **why, **absent})
 
     # ------------------------------------------------------------ training sets
@@ -193,11 +190,10 @@ class Budget:
 
 
 NOTEBOOK = "61_equal_budgets"
-OWN = {  # source of pairs that the study wrote -> chapter and export with them, and the chapter's table of their cost
-    "our WANLI": ("13_filter_by_variability", "pairs", "12_overgenerate"),
-    "our DISCO": ("41_perturb_and_filter", "pairs", "41_perturb_and_filter"),
-    GENERATED: ("24_three_datasets", "pool", ""),
-}
+# source of pairs that the study wrote -> chapter and export with them, and the chapter's table of their cost
+OWN = {"our WANLI": ("13_filter_by_variability", "pairs", "12_overgenerate")}
+OWN["our DISCO"] = ("41_perturb_and_filter", "pairs", "41_perturb_and_filter")
+OWN[GENERATED] = ("24_three_datasets", "pool", "")
 IN, STRESS = "in distribution", "Stress test"
 RIGHT, TWINS = "right: ", ", twin"
 SCORED = ("dynamics", "levels", "cross scores")  # needs of an arm that require trained models
@@ -235,7 +231,7 @@ class Plan(Budget):
         """Make the same plan for a job, without a notebook and its record."""
         from nli_lib.study.notebook import Study
 
-        parameters = check({"SCALE": scale, "CORPUS": corpus, "DATA_DIR": data_dir})
+        parameters = dial.check({"SCALE": scale, "CORPUS": corpus, "DATA_DIR": data_dir})
         with contextlib.redirect_stdout(sys.stderr):
             return cls(Study(NOTEBOOK, parameters, only=TRAIN))
 
@@ -259,7 +255,7 @@ class Plan(Budget):
     def whole(self) -> Corpus:
         """The base corpus; for a user's file, the part that is not used for testing."""
         study = self._open
-        form = form_of(study.params) if study.own_file else {}
+        form = dial.form_of(study.params) if study.own_file else {}
         corpus = sources.load(self.name, self.split, study.data_dir, None, **form)
         if not study.own_file:
             return corpus
@@ -296,10 +292,7 @@ class Plan(Budget):
         found, revised, _ = self._sources
         return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
 
-    @property
-    def lacking(self) -> dict[str, str]:
-        """Missing sources of added pairs, with the reason."""
-        return self._sources[2]
+    lacking = property(lambda self: self._sources[2])  # missing sources of added pairs, with the reason
 
     def additions(self, seed: int) -> dict[str, Corpus]:
         """The additions with a seed: pools to draw from, and the number of revisions to add, each with its original."""
@@ -342,8 +335,7 @@ class Plan(Budget):
         """Digests of the pairs that other chapters wrote, by source, from their records."""
         found = {}
         for source, (chapter, part, _) in OWN.items():
-            exports = standing.read(chapter, self.study).get("exports", {})
-            found[source] = exports.get(f"{chapter}.{part}.parquet")
+            found[source] = standing.read(chapter, self.study).get("exports", {}).get(f"{chapter}.{part}.parquet")
         return {source: digest for source, digest in found.items() if digest}
 
     def decides(self, seed: int, arm: str, which: str, made: TrainingSet | None, tests: Mapping) -> dict[str, object]:
@@ -408,8 +400,7 @@ class Plan(Budget):
         pairs (used), taken out, whole (rows of the set before sampling: its weight).
         """
         base, near = self.whole, self.dial.in_distribution.get(self.name, {})
-        found: dict[str, dict[str, Corpus]] = {}
-        missing: dict[str, str] = {}
+        found, missing = {}, {}
         for group, each in {IN: near, **self.dial.groups}.items():
             wanted = {title: place for title, place in each.items() if group == IN or title not in near}
             found[group], lacking = suites.load_each(wanted, self._open.data_dir)
@@ -423,8 +414,7 @@ class Plan(Budget):
                 made = [suites.stress(kind, part, wordnet=wordnet) for part in few.values() for kind in suites.KINDS
                         if wordnet or kind != "antonym"]  # fmt: skip
                 found[group] |= {STRESS: concat(made, name=name, split="stress")} if made else {}
-        every = [test for each in found.values() for test in each.values()]
-        if not every:
+        if not (every := [test for each in found.values() for test in each.values()]):
             return found, pd.DataFrame(columns=["group", "title", "pairs", "taken out", "whole"]), missing
         seen = overlap(_texts(every), _texts([base, *self.excluded()]))["pairs"].to_numpy()
         seen = iter(np.split(seen, np.cumsum([len(test) for test in every])[:-1]))
@@ -450,16 +440,15 @@ def own_pairs(name: str, table: pd.DataFrame) -> Corpus:
         kept = table[first & (table["source"] == GENERATED) & table["D0 + G*"]]
     else:
         kept = table[table["kept"].astype(bool)]
-    columns = kept[["uid", "premise", "hypothesis", "label"]].astype({"label": int})
-    columns = columns.drop_duplicates(SIDES).assign(corpus=name, split="train")
-    return Corpus(columns.assign(uid=[f"{name}-{at}" for at in range(len(columns))]), name, "train")
+    rows = kept[["uid", "premise", "hypothesis", "label"]].astype({"label": int}).drop_duplicates(SIDES)
+    named = {"uid": [f"{name}-{at}" for at in range(len(rows))], "corpus": name, "split": "train"}
+    return Corpus(rows.assign(**named), name, "train")
 
 
 def _families(name: str, pairs: suites.Counterfactuals, size: int, seed: int) -> Corpus:
     """Draw up to ``size`` different rows of random originals and their revisions; unless people made the revisions, the
     table marks the originals, because people gave their labels."""
-    there = len(np.unique(pairs.origin)) + len(pairs)
-    made = augmentation(pairs, there, seed=seed)
+    made = augmentation(pairs, len(np.unique(pairs.origin)) + len(pairs), seed=seed)
     made = made[~made.table.duplicated(SIDES).to_numpy()][:size]
     if any(arm.people for arm in BY_NAME.values() if arm.source == name):
         return made
@@ -481,9 +470,8 @@ def probe() -> dict[str, str]:
     texts = {side: [f"{side} {each}" for each in at] for side in SIDES}
     rows = {"uid": at.astype(str), **texts, "label": label, "corpus": "made up", "split": "train"}
     pairs = Corpus(pd.DataFrame(rows), "made up", "train")
-    gold, other = np.eye(3)[label], np.eye(3)[(label + 1) % 3]
     small = 0.1 * np.random.default_rng(0).permutation(PROBED)[:, None] / PROBED
-    early, late = ((3 + small) * each for each in (gold, other))
+    early, late = ((3 + small) * np.eye(3)[each] for each in (label, (label + 1) % 3))
     curves = [np.choose(kind[:, None], [early, late if epoch < 2 else early, late]) for epoch in range(5)]
     alone = np.where((kind == 0)[:, None], early, late)
     made, absent = choices(pairs, pair=np.stack(curves), hypothesis=np.stack([alone] * 4), cross=curves[-1])
@@ -504,8 +492,7 @@ def run_job(plan: Plan, name: str) -> str:
     if kind == "score":
         return plan.score(what, int(seed)).spec.id
     arm = {_slug(arm): arm for arm in plan.arms}[what.removesuffix("-twin")]
-    why = plan.why_not(arm)
-    if not why:
+    if not (why := plan.why_not(arm)):
         part = f"{arm}{TWINS * what.endswith('-twin')}, training {seed}"
         made = gather({part: plan.parts(plan.tested, [arm])[part]}, plan.study)[part]
         why = made["reason"][0]

@@ -5,7 +5,6 @@
 
 import functools
 import inspect
-import io
 import math
 import os
 import shutil
@@ -83,10 +82,9 @@ def request_of(scale: str, corpus: str | None, **more: object) -> Request:
     """Make a checked `Request`. Paths become absolute, because notebooks run in the project's folder, not in this
     one."""
     corpus = absolute_file(corpus)
-    if os.environ.get("NLI_DATA"):
-        os.environ["NLI_DATA"] = _absolute(os.environ["NLI_DATA"])
-    if more.get("data_dir"):
-        more["data_dir"] = _absolute(more["data_dir"])
+    for given, name in ((os.environ, "NLI_DATA"), (more, "data_dir")):
+        if given.get(name):
+            given[name] = _absolute(given[name])
     for name in ("columns", "labels"):
         said = more.get(name)
         more[name] = named_values(f"--{name}", said.split(",")) if said else None
@@ -252,11 +250,9 @@ def run(
     parameter: Own = None,
 ) -> None:
     """Run notebooks; those with a valid record are skipped. Exit code 1 if one did not finish."""
-    others = yaml_values(parameter or [])
-    request = request_of(scale, corpus, **form, seeds=seeds, others=others, force=force)
+    request = request_of(scale, corpus, **form, seeds=seeds, others=yaml_values(parameter or []), force=force)
     if parts_only or take_only:
-        complete = runner.make_parts(notebooks or [], request, "take" if take_only else "train")
-        raise typer.Exit(0 if complete else 1)
+        raise typer.Exit(0 if runner.make_parts(notebooks or [], request, "take" if take_only else "train") else 1)
     outcomes = runner.run(notebooks or [], request, jobs)
     failed = [outcome.notebook for outcome in outcomes if outcome.state != standing.FINISHED]
     ran = sum(outcome.ran for outcome in outcomes)
@@ -303,8 +299,7 @@ def check(scale: Scale = "smoke", corpus: CorpusName = None, data_dir: DataDir =
     costs = {name: spent(name, request.study) or planned.get(name, (0, rest)) for name in runner.order()}
     for name, (hours, why) in (costs | {"together": (sum(hours for hours, _ in costs.values()), said)}).items():
         print(f"{name:28} {hours:7.1f} h  {why}".rstrip())
-    if not complete:
-        raise typer.Exit(1)
+    raise typer.Exit(0 if complete else 1)
 
 
 @app.command("book")
@@ -319,7 +314,7 @@ def build(scale: Scale = "smoke", corpus: CorpusName = None) -> None:
 def main() -> None:
     """Run the command line; errors for users are shown as one clear message without a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # for a console that cannot show a character
     try:
         app()

@@ -34,9 +34,6 @@ SCALES = ("lab", "smoke", "small", "full")
 FOLDER = Path(__file__).parent / "scales"
 # names of types in messages; None allows any
 KINDS = {bool: "truth value", int: "number", float: "number", str: "text", dict: "mapping", list: "list", tuple: "list"}
-# keys that are null at some scale and not a number elsewhere
-NULL = dict.fromkeys(["arms", "chapters", "sets", "subsets", "teacher"], "list")
-NULL |= {"development": "text", "obvious": "mapping"}
 LIMITS = yaml.safe_load(Path(__file__).with_name("limits.yaml").read_text(encoding="utf-8"))
 
 
@@ -52,7 +49,7 @@ def _merged(whole: Mapping[str, Any], said: object, path: Path, section: str = "
         if not section and isinstance(whole[name], dict):  # a section
             merged[name] = _merged(whole[name], value, path, f"{name}.")
             continue
-        needed = KINDS.get(type(whole[name]), NULL.get(name, "number"))
+        needed = KINDS.get(type(whole[name]), LIMITS["null elsewhere"].get(name, "number"))
         kind = KINDS.get(type(value), type(value).__name__)
         if value is not None and kind != needed:
             raise StudyError(f"{path}: {key}: a {needed} is needed, and {value!r} is a {kind}")
@@ -133,10 +130,8 @@ class Dial:
 
     def __getattr__(self, name: str) -> Any:
         if name not in vars(self._part):
-            known = ", ".join(vars(self._part))
-            raise AttributeError(f"the dial has no key {self._section}{name}; there are: {known}")
-        value = getattr(self._part, name)
-        if isinstance(value, SimpleNamespace):
+            raise AttributeError(f"the dial has no key {self._section}{name}; there are: {', '.join(vars(self._part))}")
+        if isinstance(value := getattr(self._part, name), SimpleNamespace):
             return Dial(value, self._note, f"{self._section}{name}.")
         self._note(f"{self._section}{name}", to_jsonable_python(value))
         return value
@@ -173,26 +168,22 @@ class Parameters(BaseModel):
         names = sources.names()
         if corpus and corpus != "planted" and read_scale(others.data.get("SCALE", "full")).planted.obvious:
             raise ValueError(f"this scale has planted text alone: read {corpus} at smoke or small")
-        if corpus in (None, *names):
+        if corpus in (None, *names) or (reading.kind(Path(corpus)) and own_path(corpus, others.data.get("DATA_DIR"))):
             return corpus
         if reading.kind(Path(corpus)):
-            if own_path(corpus, others.data.get("DATA_DIR")):
-                return corpus
             raise ValueError(f"no such file: {corpus} (looked from {Path.cwd()})")
         if Path(corpus).expanduser().is_dir():
             raise ValueError(f"{corpus} is a folder: name one of its files ({', '.join(reading.SUFFIXES)})")
-        files = f"a file ({', '.join(reading.SUFFIXES)}, each also with .gz)"
-        known = f"a known corpus ({', '.join(names)})"
-        raise ValueError(f"{_shown(corpus)} is neither {known} nor {files}{close(corpus, names)}")
+        known = f"a known corpus ({', '.join(names)}) nor a file ({', '.join(reading.SUFFIXES)}, each also with .gz)"
+        raise ValueError(f"{_shown(corpus)} is neither {known}{close(corpus, names)}")
 
     @field_validator("LABELS")
     @classmethod
     def are_names(cls, labels: dict[str, str] | None) -> dict[str, str] | None:
         """Refuse unknown names of labels."""
-        if labels:
-            from nli_lib.corpora.corpus import declared
+        from nli_lib.corpora.corpus import declared
 
-            declared(labels)
+        declared(labels or {})
         return labels
 
 
@@ -203,8 +194,7 @@ def form_of(parameters: Mapping[str, object]) -> dict[str, object]:
 
 def as_options(form: Mapping[str, object]) -> dict[str, str | None]:
     """The form of a user's file as options of the command line."""
-    pairs = {name: ",".join(map("=".join, said.items())) for name, said in form.items() if isinstance(said, dict)}
-    return {**form, **pairs}
+    return {k: ",".join(map("=".join, said.items())) if isinstance(said, dict) else said for k, said in form.items()}
 
 
 def _shown(value: object) -> str:
@@ -253,8 +243,7 @@ def check(values: Mapping[str, object], knobs: Iterable[str] = ()) -> dict[str, 
     `values` are the given names and values; `knobs` are the notebook's additional parameters, which must all be given;
     the dial decides their possible values (`turned`).
     """
-    own = dict.fromkeys(knobs, (Any, ...))
-    model = create_model("Parameters", __base__=Parameters, **own)
+    model = create_model("Parameters", __base__=Parameters, **dict.fromkeys(knobs, (Any, ...)))
     try:
         return model.model_validate(dict(values)).model_dump()
     except ValidationError as error:

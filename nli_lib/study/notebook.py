@@ -131,11 +131,9 @@ def show(table: pd.DataFrame, formats: Mapping[str, str] = NOTHING, *, digits: i
     table = table.map(_shown)
     for column in NAMED.intersection(table):
         table[column] = table[column].map(name_of)
-    text = [
-        {"selector": f".col{place}", "props": f"text-align: left; min-width: {'11rem' if column in SIDES else 'auto'}"}
-        for place, (column, kind) in enumerate(zip(table, table.dtypes, strict=True))
-        if not pd.api.types.is_numeric_dtype(kind)
-    ]
+    least = ["11rem" if column in SIDES else "auto" for column in table]
+    text = [place for place, kind in enumerate(table.dtypes) if not pd.api.types.is_numeric_dtype(kind)]
+    text = [{"selector": f".col{place}", "props": f"text-align: left; min-width: {least[place]}"} for place in text]
     # a name from the content: the same table makes the same page, and style rules apply only to their table
     name = hashlib.sha256(table.to_csv().encode()).hexdigest()[:8]
     style = Styler(table, uuid=name, cell_ids=False).hide(axis="index").set_table_styles(text)
@@ -285,10 +283,8 @@ class Study:
     def three_way(self, corpus: Corpus) -> Corpus:
         """Return ``corpus`` for a comparison with three-label corpora; raise `StudyError` if it has other labels."""
         if corpus.classes != LABELS:
-            raise StudyError(
-                f"{self.notebook} compares corpora with the labels {', '.join(LABELS)}, and {corpus.name} has "
-                f"{', '.join(corpus.classes)}: choose another corpus, or leave this chapter out"
-            )
+            said = f"{self.notebook} compares corpora with the labels {', '.join(LABELS)}, and {corpus.name} has"
+            raise StudyError(f"{said} {', '.join(corpus.classes)}: choose another corpus, or leave this chapter out")
         return corpus
 
     def load_each(self, sets: Mapping[str, tuple[str, str]] | str, limit: int | None = None) -> dict[str, Corpus]:
@@ -321,9 +317,7 @@ class Study:
     @property
     def wanli_task(self) -> tuple[str, str]:
         """Corpus and split for training WANLI's task model: the dial's, or the requested corpus."""
-        if self.corpus_name == self.dial.corpus:
-            return self.dial.wanli.task
-        return self.corpus_name, self.train_split
+        return self.dial.wanli.task if self.corpus_name == self.dial.corpus else (self.corpus_name, self.train_split)
 
     @property
     def difficulty_splits(self) -> dict[str, tuple[str, str | None]]:
@@ -377,9 +371,8 @@ class Study:
         if paper == "generator":
             said |= {"batch_size": part.batch_size, "record": "last"}
         if paper == "zfilter":
-            named = {name: getattr(part, name) for name in ("model", "learning_rate")}
-            said |= {"epochs": part.epochs, "patience": None}
-            said |= {name: value for name, value in named.items() if value is not None}
+            named = {key: value for key in ("model", "learning_rate") if (value := getattr(part, key)) is not None}
+            said |= {"epochs": part.epochs, "patience": None, **named}
         if paper in ("zfilter", "experts"):
             said |= {"warmup_steps": part.warmup_steps, "capture": "train"}
         fields = {**place, "seed": seed, **said, **changes}
@@ -423,20 +416,16 @@ class Study:
         """Read a recorded table of this notebook or another. Raises `StudyError`, naming the command that makes it."""
         notebook = notebook or self.notebook
         folder = self.folder if notebook == self.notebook else paths.RESULTS / self.standard
-        path = find_table(folder / f"{notebook}.{part}")
-        if path is None:
-            raise StudyError(
-                f"there is no table {notebook}.{part} in {folder}: its chapter has not been run at this scale.\n"
-                f"Make it with: {self._command(notebook)}"
-            )
+        if (path := find_table(folder / f"{notebook}.{part}")) is None:
+            said = f"there is no table {notebook}.{part} in {folder}: its chapter has not been run at this scale."
+            raise StudyError(f"{said}\nMake it with: {self._command(notebook)}")
         if notebook != self.notebook:
             self._note_table("inputs", path)
         return read_table(path)
 
     def gather(self, part: str) -> pd.DataFrame:
         """Read the table `part` of all notebooks that recorded it, stacked, with a first column `notebook`."""
-        found = standing.notebooks_with(part, self.standard)
-        if not found:
+        if not (found := standing.notebooks_with(part, self.standard)):
             raise StudyError(f"no notebook has recorded {part!r} in {paths.RESULTS / self.standard}: run the study")
         self._note("gathered", part, found)  # a table that appears later makes this record stale
         tables = {name: self.table(part, name) for name in found}
@@ -474,8 +463,7 @@ class Study:
         """Note in the record the used answers of a language model: the digests of journal and prompt."""
         from nli_lib.generate.pairs import digest_prompt
 
-        entry = {**journal.summary(keys), "prompt": {prompt: digest_prompt(prompt)}}
-        self._note("journals", journal.path.name, entry)
+        self._note("journals", journal.path.name, journal.summary(keys) | {"prompt": {prompt: digest_prompt(prompt)}})
 
     # ------------------------------------------------------------ words and claims
 

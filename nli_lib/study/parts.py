@@ -40,7 +40,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import io
 import json
 import os
 import re
@@ -179,8 +178,7 @@ def _make(name: str, part: Part, path: Path) -> None:
     began = time.monotonic()
     table = part.make()
     measured = {"seconds": round(time.monotonic() - began, 1), "device": device(), "revision": revision()}
-    about = {"decides": part.decides, "made": now(), **measured, **table.attrs}
-    pieces = _encoded(table, about)
+    pieces = _encoded(table, {"decides": part.decides, "made": now(), **measured, **table.attrs})
     with atomic(path) as draft:
         if len(pieces) == 1:
             draft.write_bytes(pieces[0])
@@ -193,12 +191,12 @@ def _make(name: str, part: Part, path: Path) -> None:
 
 def _encoded(table: pd.DataFrame, about: Mapping) -> list[bytes]:
     """The table as parquet, halved until each file is at most 1 MB."""
-    table.attrs, buffer = dict(about), io.BytesIO()
+    table.attrs = dict(about)
     settings = {"compression": "zstd", "compression_level": 19, "use_dictionary": False, "data_page_size": 2**25}
     settings["write_statistics"] = False  # for a table of bits they are longer than the table
-    table.to_parquet(buffer, index=False, write_page_checksum=True, **settings)
-    if len(buffer.getvalue()) <= MOST_BYTES or len(table) < 2:
-        return [buffer.getvalue()]
+    data = table.to_parquet(index=False, write_page_checksum=True, **settings)
+    if len(data) <= MOST_BYTES or len(table) < 2:
+        return [data]
     half = len(table) // 2
     return [*_encoded(table[:half], about), *_encoded(table[half:], about)]
 
@@ -207,9 +205,8 @@ def take(name: str, part: Part, source: str, target: str) -> None:
     """Copy a part into the folder of a study if it is missing there and another study's folder has it."""
     there, here = file_of(name, part, source), file_of(name, part, target)
     if there.exists() and not here.exists():
-        copy = shutil.copytree if there.is_dir() else shutil.copyfile
         with atomic(here) as draft:
-            copy(there, draft)
+            (shutil.copytree if there.is_dir() else shutil.copyfile)(there, draft)
 
 
 def files_in(path: Path) -> list[Path]:
@@ -234,8 +231,7 @@ def read(path: Path, decides: Mapping) -> pd.DataFrame:
 def declare(wanted: Mapping[str, Part], notebook: str, study: str) -> None:
     """Write the names and files of all parts that a chapter asks for, for `progress`."""
     path = paths.RESULTS / study / f"{notebook}.parts" / WANTED
-    files = {name: os.path.relpath(file_of(name, part, study), path.parent) for name, part in wanted.items()}
-    write_json(path, files)
+    write_json(path, {name: os.path.relpath(file_of(name, each, study), path.parent) for name, each in wanted.items()})
 
 
 def timed(notebook: str, study: str) -> tuple[pd.DataFrame, list[str]]:
@@ -266,11 +262,9 @@ def progress(notebook: str, study: str) -> str:
     said = f"{len(kinds)} of {len(kinds) + len(missing)} parts are there"
     if not missing:
         return said if len(kinds) else ""
-    kinds = (
-        kinds.dropna().groupby(["kind", "here", "device"], sort=False)["seconds"].agg(["size", "mean"]).reset_index()
-    )
-    kinds = kinds.sort_values(["here", "size"], kind="stable").drop_duplicates("kind", keep="last").set_index("kind")
-    known = kinds.loc[[kind for kind in missing if kind in kinds.index]]
+    cost = kinds.dropna().groupby(["kind", "here", "device"], sort=False)["seconds"].agg(["size", "mean"]).reset_index()
+    cost = cost.sort_values(["here", "size"], kind="stable").drop_duplicates("kind", keep="last").set_index("kind")
+    known = cost.loc[[kind for kind in missing if kind in cost.index]]
     if known.empty:
         return f"{said}; what the others cost is not known yet"
     unknown = len(missing) - len(known)
@@ -391,9 +385,7 @@ class CrossScored(NamedTuple):
 def cross_scores(study: Study, wanted: Mapping[Key, CrossScored]) -> dict[Key, NDArray[np.float32]]:
     """The logits (N, C) of each, recorded or computed now; one part for all folds, shared by all chapters."""
     names = {(title, seed): f"{title}, cross-scored, training {seed}" for title, seed in wanted}
-    parts = {
-        names[key]: Part("31_cross_scoring", each.decides, each.scores, each.finished) for key, each in wanted.items()
-    }
+    parts = {names[at]: Part("31_cross_scoring", one.decides, one.scores, one.finished) for at, one in wanted.items()}
     tables = study.parts(parts)
     return {key: tables[name].to_numpy() for key, name in names.items()}
 
@@ -458,10 +450,9 @@ def right(run: Run, training: Training) -> pd.DataFrame:
     """The correct pairs of each test set by the rule argmax: columns title, n and right, one bit per pair."""
     from nli_lib.evaluate import correct_predictions
 
-    tests, rows = training.tested, []
-    for title, said in _logits(run, training).items():
-        bits = correct_predictions(said, tests[title].labels, tests[title].classes)
-        rows.append((title, len(bits), packed(bits)))
+    said, tests = _logits(run, training), training.tested.items()
+    bits = {title: correct_predictions(said[title], test.labels, test.classes) for title, test in tests}
+    rows = [(title, len(each), packed(each)) for title, each in bits.items()]
     return pd.DataFrame(rows, columns=["title", "n", "right"])
 
 
@@ -561,8 +552,7 @@ def draw(run: Run, corpus: Corpus, draws: int, *, at_once: int = 256) -> pd.Data
 def sample_files(spec: RunSpec, draws: int, at_once: int) -> dict[Path, range]:
     """The files that `draw` fills in a run's folder, with the numbers of the draws in each."""
     parts = (range(first, min(first + at_once, draws)) for first in range(0, draws, at_once))
-    names = {part: f"{spec.max_length}-{part.start:08d}-{part.stop:08d}.parquet" for part in parts}
-    return {spec.folder / "samples" / name: part for part, name in names.items()}
+    return {spec.folder / f"samples/{spec.max_length}-{part.start:08d}-{part.stop:08d}.parquet": part for part in parts}
 
 
 def read_samples(drawn: pd.DataFrame, corpus: Corpus, *, special: list[str] | tuple[str, ...] = ()) -> pd.DataFrame:
@@ -577,11 +567,9 @@ def _marked(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
     pair = table["reason"] == ""
     names = np.array([*corpus.classes, None], dtype=object)
     known = pd.MultiIndex.from_arrays([one_line(corpus.premise), one_line(corpus.hypothesis)])
-    return table.assign(
-        intended_label=names[table["label"]],
-        duplicate=pair & table.duplicated([*SIDES, "label"]),
-        copy=pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known),
-    )
+    copy = pair & pd.MultiIndex.from_frame(table[SIDES]).isin(known)
+    repeated = pair & table.duplicated([*SIDES, "label"])
+    return table.assign(intended_label=names[table["label"]], duplicate=repeated, copy=copy)
 
 
 def pack_samples(samples: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
@@ -608,14 +596,13 @@ def unpack_samples(table: pd.DataFrame, corpus: Corpus) -> pd.DataFrame:
 def parsed(samples: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Keep the samples that are pairs, without the columns text and reason. Raises `StudyError`, with the outcomes, if
     a generator (distinguished by the columns `by`) has none."""
-    pairs = samples[samples["reason"] == ""]
     for name, part in samples.groupby(by):
         if not (part["reason"] == "").any():
             who = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
             what = "; ".join(f"{reason or 'a pair'} {n:,}" for reason, n in part["reason"].value_counts().items())
             cure = "train it for more epochs, or at another learning rate"
             raise StudyError(f"the generator with {who} wrote no pair ({what}): {cure}")
-    return pairs.drop(columns=["text", "reason"], errors="ignore").reset_index(drop=True)
+    return samples[samples["reason"] == ""].drop(columns=["text", "reason"], errors="ignore").reset_index(drop=True)
 
 
 def as_corpus(pairs: pd.DataFrame, classes: tuple[str, ...]) -> Corpus:

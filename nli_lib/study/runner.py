@@ -49,7 +49,6 @@ from nli_lib import paths
 from nli_lib.errors import StudyError
 from nli_lib.store import atomic, draft_folder, now
 from nli_lib.study import dial, standing
-from nli_lib.study.dial import FORM, Parameters, as_options, check, close
 
 FOLDER = Path(__file__).resolve().parents[1] / "carried"
 CLONE = Path(__file__).resolve().parents[2]
@@ -70,8 +69,7 @@ def unpack() -> None:
     """Copy the installed library's files into `paths.HOME`, or link to the clone's, unless that was done. Existing
     files are never overwritten; copies from another version raise a `StudyError`."""
     if not FOLDER.is_dir():
-        _link()
-        return
+        return _link()
     own, stamp = version(), paths.NOTEBOOKS / STAMP
     if stamp.is_file():
         there, _, unfinished = stamp.read_text(encoding="utf-8").strip().partition(" ")
@@ -85,8 +83,7 @@ def unpack() -> None:
     standing.write_text(stamp, f"{own} unfinished\n")  # so that an interrupted copy is completed later
     print(f"notebooks, book and recorded tables of version {own} were copied to {paths.HOME}", flush=True)
     for source in sorted(path for path in FOLDER.rglob("*") if path.is_file()):
-        target = paths.HOME / source.relative_to(FOLDER)
-        if not target.exists():
+        if not (target := paths.HOME / source.relative_to(FOLDER)).exists():
             with atomic(target) as draft:
                 shutil.copyfile(source, draft)
     standing.write_text(stamp, f"{own}\n")
@@ -100,8 +97,7 @@ def _link() -> None:
     folders = [CLONE / "book", *([] if linked else sorted(CLONE.glob("data/results/small*")))]
     files = [path.relative_to(CLONE) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
     for name in [Path("constraints.txt"), *(name for name in files if not MADE & set(name.parts)), Path("notebooks")]:
-        target = paths.HOME / name
-        if not target.exists():
+        if not (target := paths.HOME / name).exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)  # a link to a clone that has moved
             target.symlink_to(CLONE / name)
@@ -130,12 +126,12 @@ class Request:
 
     def standard(self) -> dict[str, object]:
         """Check the parameters of every notebook. Raises `StudyError`."""
-        return check({name: getattr(self, name.lower()) for name in Parameters.model_fields})
+        return dial.check({name: getattr(self, name.lower()) for name in dial.Parameters.model_fields})
 
     @property
     def form(self) -> dict[str, object]:
         """The form of a user's file, as arguments of `load`."""
-        return {name: getattr(self, name) for name in FORM}
+        return {name: getattr(self, name) for name in dial.FORM}
 
     @property
     def study(self) -> str:
@@ -153,7 +149,7 @@ class Request:
 
     def command(self, notebook: str) -> str:
         """The shell command that runs a notebook with this request."""
-        return standing.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **as_options(self.form))
+        return standing.command(notebook, self.scale, self.corpus, data_dir=self.data_dir, **dial.as_options(self.form))
 
 
 @dataclass
@@ -201,8 +197,7 @@ def choose(wanted: Iterable[str], scale: str) -> list[str]:
     known, chosen = list(order()), []
     for word in list(wanted) or (scale in dial.SCALES and dial.read_scale(scale).chapters) or ():
         stem = Path(word).stem
-        found = [name for name in known if name == stem or re.fullmatch(rf"{re.escape(stem)}_.*", name)]
-        if not found:
+        if not (found := [name for name in known if name == stem or name.startswith(f"{stem}_")]):
             raise StudyError(f"no notebook {word!r} in {paths.NOTEBOOKS}; there are: {', '.join(known) or 'none'}")
         chosen += found
     return [name for name in known if name in chosen] if chosen else known
@@ -231,20 +226,20 @@ def resolve(notebook: str, request: Request) -> dict[str, object]:
     """The value of every parameter in the notebook. Raises `StudyError` for unknown names and for values that its
     `begin` would refuse."""
     declared = declared_parameters(notebook)
-    own = [name for name in declared if name not in Parameters.model_fields]
+    own = [name for name in declared if name not in dial.Parameters.model_fields]
     for name in request.others:
-        if name in Parameters.model_fields:
+        if name in dial.Parameters.model_fields:
             option = name.lower().replace("_", "-")
             raise StudyError(f"-p {name}: use --{option}, which also decides where the results go")
         if name not in own:
             has = ", ".join(own) or "only the usual ones"
-            raise StudyError(f"{notebook} has no parameter {name}{close(name, own)}; it has {has}")
+            raise StudyError(f"{notebook} has no parameter {name}{dial.close(name, own)}; it has {has}")
     asked = {name: value for name, value in request.standard().items() if value is not None}
     dial.refuse_absent(notebook, request.scale)
     given = {**declared, **asked, **request.others}
     if request.others:
         knobs = knobs_of(notebook)
-        check({name: given[name] for name in own}, knobs)
+        dial.check({name: given[name] for name in own}, knobs)
         turned = {name: given[name] for name in knobs if given[name] is not None}
         dial.turned(dial.read_scale(request.scale), knobs, turned)
     return given
@@ -272,8 +267,7 @@ def write_reasons(name: str, request: Request) -> str:
     valid the file is not changed, so it is newer than the last run only if the notebook has to run again.
     """
     path = paths.RUNS / "snakemake" / study_of(name, request) / f"{name}.why"
-    token = standing.read(name, study_of(name, request)).get("token")
-    reasons = json.dumps([token, *stale(name, request)])
+    reasons = json.dumps([standing.read(name, study_of(name, request)).get("token"), *stale(name, request)])
     if not path.is_file() or json.loads(reasons)[1:]:
         standing.write_text(path, reasons)
     return str(path)
@@ -311,9 +305,8 @@ class _Workers:
         killed."""
         if self.server is None:
             pipe = asyncio.subprocess.PIPE
-            self.server = asyncio.create_task(
-                asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, env=self.env)
-            )
+            start = asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, env=self.env)
+            self.server = asyncio.create_task(start)
             self.listener = asyncio.create_task(self._listen())
         server = await self.server
         self.said[job["token"]] = to_come = [asyncio.get_running_loop().create_future() for _ in range(2)]
@@ -498,15 +491,13 @@ class Forked:
     def __init__(self, pid: int):
         self.pid = pid
 
-    def poll(self) -> int | None:
-        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+    def poll(self, how: int = os.WNOHANG) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, how))[0]:
             self.returncode = os.waitstatus_to_exitcode(ended[1])
         return self.returncode
 
     def wait(self) -> int:
-        while self.poll() is None:
-            time.sleep(0.02)
-        return self.returncode
+        return self.poll(0)
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -599,13 +590,11 @@ class _Progress:
 
     def __call__(self, cell: dict, cell_index: int) -> None:
         if cell["cell_type"] == "markdown":
-            headings = re.findall(r"^#+ +(.+)$", cell["source"], re.MULTILINE)
-            self.heading = headings[-1].strip() if headings else self.heading
+            self.heading = [self.heading, *re.findall(r"^#+ +(.+)$", cell["source"], re.MULTILINE)][-1].strip()
         elif cell["source"].strip() and "injected-parameters" not in cell["metadata"].get("tags", []):
             self.at += 1
             self.line = next(line for line in cell["source"].splitlines() if line.strip())[:60]
-            done = (self.at - 1) / self.cells
-            print(f"{self.heading} (cell {self.at} of {self.cells}, {done:.0%} done)", flush=True)
+            print(f"{self.heading} (cell {self.at} of {self.cells}, {(self.at - 1) / self.cells:.0%} done)", flush=True)
 
     def __str__(self) -> str:
         return f"code cell {self.at} of {self.cells}: {self.line}"
@@ -633,8 +622,7 @@ def socket_folder() -> Iterator[Path]:
 
 def _cut(*_: object) -> None:
     """End this run: kill the kernel and everything it started, which is a separate session."""
-    process = WatchedKernel.process
-    if process is not None and process.poll() is None:
+    if (process := WatchedKernel.process) is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     raise KeyboardInterrupt
@@ -657,8 +645,7 @@ def run_job(name: str, study: str, parameters: dict[str, object], token: str) ->
         more = " ..." if len(error.evalue) > 2_000 else ""
         return "failed", f"{progress}\n{error.ename}: {error.evalue[:2_000]}{more}"
     except DeadKernelError:
-        code = WatchedKernel.process and WatchedKernel.process.poll()
-        state, reason = verdict_on_death(code, kills, oom_kills())
+        state, reason = verdict_on_death(WatchedKernel.process and WatchedKernel.process.poll(), kills, oom_kills())
         return state, f"{reason}, in {progress}"
     except KeyboardInterrupt:
         return "stopped", f"asked to stop (SIGTERM), in {progress}"

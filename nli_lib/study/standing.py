@@ -38,7 +38,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from numbers import Number
-from operator import attrgetter
 from pathlib import Path
 
 import psutil
@@ -54,11 +53,8 @@ PACKAGE = "nli_lib"
 # kept by value, or without effect on numbers: the defaults of RunSpec; the dial; tables on disk
 SKIPPED = {"nli_lib.store:RunSpec", "nli_lib.store:DEFAULTS", "nli_lib.study.dial", "nli_lib.tables"}
 # parts of the library that a notebook uses through its `study`, by their names in its record
-USES = {
-    "corpora": "nli_lib.corpora.sources:load",
-    "suites": "nli_lib.corpora.suites:load_each",
-    "recipes": "nli_lib.study.dial:run_spec",
-}
+USES = {"corpora": "nli_lib.corpora.sources:load", "suites": "nli_lib.corpora.suites:load_each"}
+USES["recipes"] = "nli_lib.study.dial:run_spec"
 
 Place = tuple[str, str]  # a module and a name in it; "" for the whole module
 
@@ -95,14 +91,14 @@ def _ours(node: object) -> bool:
     return isinstance(node, ast.Import) and all(alias.name.split(".")[0] == PACKAGE for alias in node.names)
 
 
-def _digest(code: object) -> str:
-    return digest_bytes(json.dumps(code).encode())
+def digest_of(value: object) -> str:
+    return digest_bytes(json.dumps(value).encode())
 
 
 def digest_code(*trees: ast.AST) -> str:
     """Digest of code, independent of formatting, comments and docstrings, and of the modules of its names."""
     renamed = sorted((name, other) for tree in trees for name, (_, other) in _imports(tree).items() if other != name)
-    return _digest([[_plain(tree) for tree in trees], [pair for pair in renamed if pair[1]]])
+    return digest_of([[_plain(tree) for tree in trees], [pair for pair in renamed if pair[1]]])
 
 
 # ---------------------------------------------------------------- names and their modules
@@ -122,8 +118,7 @@ def _imports(tree: ast.AST) -> dict[str, Place]:
 
 
 def _place(module: str, name: str) -> Place:
-    whole = f"{module}.{name}"
-    return (whole, "") if _file(whole) else (module, name)
+    return (f"{module}.{name}", "") if _file(f"{module}.{name}") else (module, name)
 
 
 def _file(module: str) -> Path | None:
@@ -176,7 +171,7 @@ def _definition(path: Path, modified: int, name: str) -> tuple[str, frozenset[Pl
     external = sorted(place for place in used if place[0] and _file(place[0]) is None)
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     named = frozenset(word for word in words if re.fullmatch(r"[\w-]+\.(?!py$)\w+", word))
-    return _digest([digest_code(tree), external]), frozenset(used), named
+    return digest_of([digest_code(tree), external]), frozenset(used), named
 
 
 def dependences(roots: Iterable[str]) -> dict[str, str]:
@@ -301,8 +296,7 @@ def rest_on(record: dict[str, object], use: str) -> None:
     if use not in record["uses"]:
         record["uses"][use] = USES[use]
         # all at once: a name can occur in several modules, and its digest covers all that are reached
-        code = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record["uses"])
-        record["definitions"] = code["definitions"]
+        record["definitions"] = code_of(paths.NOTEBOOKS / f"{record['notebook']}.ipynb", record["uses"])["definitions"]
 
 
 # ---------------------------------------------------------------- validity
@@ -310,21 +304,19 @@ def rest_on(record: dict[str, object], use: str) -> None:
 
 def _changes(what: str, then: Mapping, now: Mapping, said: str = ": {!r} then, {!r} now") -> list[str]:
     """Recorded values that have changed; new ones do not count."""
-    reasons = []
-    for name, value in sorted(then.items()):
-        if name not in now or now[name] != value:
-            reasons.append(what.format(name) + (said.format(value, now[name]) if name in now else " is missing"))
-    return reasons
+    changed = [name for name, value in sorted(then.items()) if name not in now or now[name] != value]
+    ends = [said.format(then[name], now[name]) if name in now else " is missing" for name in changed]
+    return [what.format(name) + end for name, end in zip(changed, ends, strict=True)]
 
 
 def _changed(what: str, then: Mapping[str, str], folder: Path) -> list[str]:
     """The files among `then` (name in a folder -> digest) that have changed."""
-    return _changes(what, then, _digests(then, folder), " changed")
+    return _changes(what, then, digests(then, folder), " changed")
 
 
-def _digests(names: Iterable[str], folder: Path) -> dict[str, str]:
+def digests(names: Iterable[str | Path], folder: Path = Path()) -> dict[str, str]:
     """Name -> digest of the files that exist."""
-    return {name: digest for name in names if (digest := digest_file(folder / name))}
+    return {str(name): digest for name in names if (digest := digest_file(folder / name))}
 
 
 def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
@@ -332,7 +324,7 @@ def _dial_at(scale: str, keys: Iterable[str]) -> dict[str, object]:
     found = {}
     for key in keys:
         with contextlib.suppress(AttributeError):
-            found[key] = to_jsonable_python(attrgetter(key)(read_scale(scale)))
+            found[key] = to_jsonable_python(functools.reduce(getattr, key.split("."), read_scale(scale)))
     return found
 
 
@@ -446,10 +438,8 @@ def _obstacle(record: Mapping, here: Mapping, before: Path) -> str:
     if then["state"] != NEVER and (other := [name for name in was.keys() & known.keys() if was[name] != known[name]]):
         return f"{min(other)} had changed before that revision"
     took = ["seconds", "machine seconds", "tokens_per_second", "device"]  # time and place: different in every run
-    old, new = (
-        {part: read_table(path).drop(columns=took, errors="ignore") for part, path in _tables(folder, here).items()}
-        for folder in (before, paths.RESULTS / "smoke")
-    )
+    found = (_tables(folder, here).items() for folder in (before, paths.RESULTS / "smoke"))
+    old, new = ({part: read_table(path).drop(columns=took, errors="ignore") for part, path in each} for each in found)
     if not old:
         return "the folder has no smoke table of it"
     same = {part for part in old.keys() & new.keys() if old[part].equals(new[part].reindex(columns=old[part].columns))}
@@ -476,11 +466,11 @@ def _confirm(record: Mapping, here: Mapping) -> None:
     changed = sorted(name for name, digest in here["definitions"].items() if known.get(name) != digest)
     entry = {"revision": revision(), "date": now()[:10], "definitions": changed}
     anew = {key: here[key] for key in ("cells", "definitions", "uses", "defaults", "recipes")}
-    anew |= {"inputs": _digests(inputs, paths.RESULTS), "outputs": _digests(outputs, paths.RESULTS)}
+    anew |= {"inputs": digests(inputs, paths.RESULTS), "outputs": digests(outputs, paths.RESULTS)}
     anew |= {"dial": _dial_at(then["SCALE"], here["dial"]), "confirmed": [*record.get("confirmed", []), entry]}
     anew["parameters"] = {name: then.get(name, default) for name, default in here["parameters"].items()}
-    kept = {name: value for name, value in record.items() if name not in ("roots", "modules")}  # of older records
-    write(kept | anew)
+    # older records have the fields that are left out here
+    write({name: value for name, value in record.items() if name not in ("roots", "modules")} | anew)
 
 
 # ---------------------------------------------------------------- record
@@ -528,8 +518,7 @@ def record_path(notebook: str, study: str) -> Path:
 
 def read(notebook: str, study: str) -> dict:
     """The stored record, or {"state": "never run"}; an unreadable one says so in its state's reason."""
-    path = record_path(notebook, study)
-    unread = {"notebook": notebook, "study": study}
+    path, unread = record_path(notebook, study), {"notebook": notebook, "study": study}
     try:
         record = {**unread, **json.loads(path.read_text(encoding="utf-8"))}
         if wrong := [name for name, kind in TYPES.items() if name in record and not isinstance(record[name], kind)]:
