@@ -233,7 +233,7 @@ def test_a_book_of_five_ends(small_book, capsys, monkeypatch):
     assert with_plotly == {name for name, page in html.items() if 'class="interactive"' in page} == {"1_fine"}
 
     problem, asked = str(raised.value).removeprefix(lost), []
-    monkeypatch.setattr(book, "draw", lambda names, _: asked.extend(names) or {each: (None, problem) for each in names})
+    monkeypatch.setattr(book, "draw", lambda names, _: asked.extend(names) or dict.fromkeys(names, (None, problem)))
     with pytest.raises(StudyError, match=lost):
         book.build(Request())
     assert asked == ["5_lost"] and "nothing changed" in capsys.readouterr().out
