@@ -46,9 +46,8 @@ def test_every_end_is_told_apart_in_parallel(home, temporary, monkeypatch):
     """Five notebooks, four at a time: none clashes with another, none is called finished that is not, and one that
     reads another's table waits for it."""
 
-    def few(
-        workers, *given, make=runner._Workers.__init__
-    ):  # no notebook here needs torch, the server's slowest import
+    def few(workers, *given, make=runner._Workers.__init__):
+        """The server without torch, its slowest import, which no notebook here needs."""
         make(workers, *given)
         workers.command[-1] = workers.command[-1].replace("import serve", "import WARM, serve; del WARM[2:5], WARM[3:]")
 
