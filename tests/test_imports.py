@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny import without
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for package in ("nli_lib", "nli_tools") for path in (ROOT / package).rglob("*.py"))
@@ -84,17 +85,8 @@ def test_torch_stays_in_learn(path):
 @pytest.mark.slow
 def test_everything_outside_learn_imports_without_torch():
     names = [dotted(p) for p in MODULES if room(dotted(p)) != "learn" and p.name != "__main__.py"]
-    blocked = sorted({*HEAVY, "sentence_transformers", "datasets"})
-    code = f"""
-import importlib, sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Absent())
-for name in {names!r}:
-    importlib.import_module(name)
-"""
+    code = without(*HEAVY, "sentence_transformers", "datasets")
+    code += f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert not done.returncode, done.stderr
 

@@ -202,14 +202,15 @@ def test_the_label_is_a_control():
     """The truth differs between the labels and in nothing else, not even in the order of their numbers."""
     labels = RANDOM.integers(0, 3, N)
     truth = np.array([0.0, 1.0, 0.2])[labels] + RANDOM.normal(size=N) * 0.3
-    found = adds(JUDGED, truth, labels)
+    judged = {name: JUDGED[name] for name in (CONFIDENCE, "new")}
+    found = adds(judged, truth, labels)
     assert found.loc[CELLS.LABEL, "low"] > 0.5 and abs(found.loc["new", "value"]) < 0.02
-    assert CELLS.LABEL not in adds(JUDGED, truth).index
+    assert CELLS.LABEL not in adds(judged, truth).index
     # a score that knows the label and nothing else gains over confidence, and nothing beyond the label
     knows = {CONFIDENCE: JUDGED[CONFIDENCE], "knows": noisy(np.array([0.0, 1.0, 0.2])[labels], 0.1, 7)}
     found = adds(knows, truth, labels).loc["knows"]
     assert found["low"] > 0.4 and abs(found["beyond"]) < 0.02 and found["beyond low"] < 0 < found["beyond high"]
-    both = adds(JUDGED, truth + NEW, labels).loc["new"]
+    both = adds(judged, truth + NEW, labels).loc["new"]
     assert both["beyond low"] > 0.3 and both["beyond high"] < 0.95
     whole, within = (follows(knows, truth, labels=labels, among=among) for among in ("all labels", "within a label"))
     assert whole.loc[CELLS.LABEL, "value"] > whole.loc["knows", "value"] > 0.6 > 0.1 > within.loc["knows", "value"]

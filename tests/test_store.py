@@ -17,6 +17,7 @@ from nli_lib.learn.text import resolve_model
 from nli_lib.store import RunSpec, StoreError
 from nli_lib.study.dial import SCALES, read_scale
 
+FORK = multiprocessing.get_context("fork")
 ARRAYS = {"logits": ((2, 3, 3), "float32"), "labels": ((3,), "int64")}
 
 
@@ -149,7 +150,7 @@ def _write_too_much(path):
 
 
 def test_an_array_is_not_cut_short_without_a_word(tmp_path):
-    process = multiprocessing.get_context("fork").Process(target=_write_too_much, args=(tmp_path / "a.npy",))
+    process = FORK.Process(target=_write_too_much, args=(tmp_path / "a.npy",))
     process.start()
     process.join()
     assert process.exitcode == 0 and list(tmp_path.iterdir()) == []
@@ -199,9 +200,8 @@ def _clear_until(over, folder):
 
 def test_a_process_that_clears_takes_no_draft_that_is_being_written(tmp_path):
     """Between a draft's folder and its lock another process may take it for one that was left behind."""
-    context = multiprocessing.get_context("fork")
-    over, until = context.Event(), time.monotonic() + 3
-    others = [context.Process(target=_clear_until, args=(over, tmp_path), daemon=True) for _ in range(2)]
+    over, until = FORK.Event(), time.monotonic() + 3
+    others = [FORK.Process(target=_clear_until, args=(over, tmp_path), daemon=True) for _ in range(2)]
     for each in others:
         each.start()
     while time.monotonic() < until:
@@ -220,9 +220,8 @@ def _hold(path, ready, seconds):
 
 
 def test_a_second_process_waits_and_says_so(tmp_path, capsys):
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    other = context.Process(target=_hold, args=(tmp_path / "run", ready, 1.0))
+    ready = FORK.Event()
+    other = FORK.Process(target=_hold, args=(tmp_path / "run", ready, 1.0))
     other.start()
     assert ready.wait(60)
     began = time.monotonic()

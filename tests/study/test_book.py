@@ -152,7 +152,7 @@ ANSWER_TEXT = 'study.say("Its premise is {text}, once.", text=study.table("texts
 
 @pytest.fixture
 def small_book(home):
-    """A book of four chapters: one finished, one to become stale, one failed, one never run."""
+    """A book of five chapters: one finished, one to become stale, one failed, one never run, one without its table."""
     source = home / "book"
     for name in ("_config.yml", "references.bib", "_ext", "_static"):
         copy = shutil.copytree if (ROOT / "book" / name).is_dir() else shutil.copy
@@ -160,7 +160,7 @@ def small_book(home):
     asked = ("answer 1_fine", "answer 4_new", "headline 1_fine", "verdict x")
     (source / "index.md").write_text("\n\n".join(["# The gap", *(f"{{{{ {each} }}}}" for each in asked), FORMULA]))
     (source / "notation.md").write_text(GLOSSARY)
-    pages = [{"file": f"chapters/{name}"} for name in ("1_fine", "2_stale", "3_failed", "4_new", "status")]
+    pages = [{"file": f"chapters/{name}"} for name in ("1_fine", "2_stale", "3_failed", "4_new", "5_lost", "status")]
     parts = [{"caption": "All", "chapters": [{"file": "notation"}, *pages]}]
     toc = {"format": "jb-book", "root": "index", "parts": parts}
     (source / "_toc.yml").write_text(yaml.safe_dump(toc))
@@ -175,9 +175,11 @@ def small_book(home):
     fine, failed = recorded(answered), write_notebook(notebooks, "3_failed")
     stale = recorded(write_notebook(notebooks, "2_stale", SAVE, SHOW), cells="another digest")
     write_notebook(notebooks, "4_new", SAVE)
-    for record in (fine, stale, recorded(failed, state="failed", reason="ValueError: the <b>reason</b>")):
+    lost = recorded(write_notebook(notebooks, "5_lost", SAVE, SHOW))
+    for record in (fine, stale, recorded(failed, state="failed", reason="ValueError: the <b>reason</b>"), lost):
         standing.write(record)
         (results / f"{record['notebook']}.scores.csv").write_text("x\n1\n2\n")
+    (results / "5_lost.scores.csv").unlink()
     return home
 
 
@@ -191,10 +193,12 @@ def recorded(path, **changes):
 
 
 @pytest.mark.slow
-def test_a_book_of_four_ends(small_book, capsys):
+def test_a_book_of_five_ends(small_book, capsys, monkeypatch):
     from bs4 import BeautifulSoup  # comes with jupyter-book
 
-    first = book.build(Request())
+    first, lost = book.site(Request()).first, "5_lost could not be drawn: "
+    with pytest.raises(StudyError, match=f"(?s)^{lost}code cell 4 of .*nli-study run 5_lost --scale smoke$") as raised:
+        book.build(Request())
     html = {path.stem: path.read_text() for path in first.parent.rglob("*.html")}
     text = {name: re.sub(r"<[^>]+>", "", page) for name, page in html.items()}
     warnings = [line for line in capsys.readouterr().out.splitlines() if "WARNING" in line]
@@ -206,8 +210,10 @@ def test_a_book_of_four_ends(small_book, capsys):
     assert text["index"].count("Its premise is") == 2
     assert text["index"].count("not recorded at this scale") == 2  # nothing in a premise is taken for a placeholder
     assert "Run it again" not in html["1_fine"] and "measuring cells changed" in text["2_stale"]
-    failed = ("State: <strong>failed</strong>", "ValueError: the &lt;b&gt;reason")
-    assert all(said in html["3_failed"] for said in failed) and "nli-study run 4_new --scale smoke" in text["4_new"]
+    reasons = {"3_failed": "ValueError: the &lt;b&gt;reason", "5_lost": "code cell 4 of "}
+    for name, reason in reasons.items():
+        assert "State: <strong>failed</strong>" in html[name] and reason in html[name]
+    assert "nli-study run 4_new --scale smoke" in text["4_new"]
     assert all("Smoke scale: proves the machinery" in html[name] for name in ("index", "1_fine", "status"))
     states = ("finished", "finished, stale", "failed", "never run")
     assert all(f"<p>{state}</p>" in html["status"] for state in states)
@@ -226,8 +232,11 @@ def test_a_book_of_four_ends(small_book, capsys):
     with_plotly = {name for name, page in html.items() if "plotly.min.js" in page}
     assert with_plotly == {name for name, page in html.items() if 'class="interactive"' in page} == {"1_fine"}
 
-    book.build(Request())
-    assert "nothing changed" in capsys.readouterr().out
+    problem, asked = str(raised.value).removeprefix(lost), []
+    monkeypatch.setattr(book, "draw", lambda names, _: asked.extend(names) or dict.fromkeys(names, (None, problem)))
+    with pytest.raises(StudyError, match=lost):
+        book.build(Request())
+    assert asked == ["5_lost"] and "nothing changed" in capsys.readouterr().out
 
 
 def test_another_corpus_gets_a_book_of_its_own(small_book, monkeypatch):
@@ -271,30 +280,18 @@ def test_pages_of_a_build_that_was_killed_are_built_anew(small_book, monkeypatch
     assert seen == [False, True, False]
 
 
-def test_a_chapter_without_its_table_is_replaced_and_named(small_book):
-    (small_book / "data" / "results" / "smoke" / "1_fine.scores.csv").unlink()
-    site = book.site(Request())
-    keys, (problem,) = book.chapters(site, {})
-    assert set(keys) == {"2_stale"} and (site.chapters / "1_fine.md").is_file()
-    assert "1_fine could not be drawn: code cell 4 of " in problem and "nli-study run 1_fine --scale smoke" in problem
-
-
-def test_chapters_that_share_a_kernel_share_no_names_and_measure_nothing(home):
-    write_notebook(home / "notebooks", "1_leaves", "measured = 1", SAVE, "left = 1")
-    write_notebook(home / "notebooks", "2_uses", "left")
+def test_chapters_that_share_a_kernel_share_no_names_and_measure_nothing_and_its_death_is_told(home):
+    sources = {"1_leaves": ("measured = 1", SAVE, "left = 1"), "2_uses": ["left"]}
+    sources |= {"3_dies": ["import os; os._exit(3)"], "4_after": ["2"]}
+    for name, each in sources.items():
+        write_notebook(home / "notebooks", name, *each)
     cells = nbformat.read(home / "notebooks" / "1_leaves.ipynb", as_version=4).cells
     measuring = {cell.id for cell in cells if "measure" in cell.metadata.get("tags", ())}
-    drawn = book.draw(["1_leaves", "2_uses"], Request())
+    drawn = book.draw(sources, Request())
     copy, problem = drawn["1_leaves"]
     assert problem == "" and measuring and not measuring & {cell.id for cell in copy.cells}
     assert "NameError: name 'left' is not defined" in drawn["2_uses"][1]
-
-
-def test_a_kernel_that_dies_is_told(home):
-    write_notebook(home / "notebooks", "1_dies", "import os; os._exit(3)")
-    write_notebook(home / "notebooks", "2_after", "2")
-    drawn = book.draw(["1_dies", "2_after"], Request())
-    assert all("was never executed. Kernel died" in problem for _, problem in drawn.values())
+    assert all("was never executed. Kernel died" in drawn[name][1] for name in ("3_dies", "4_after"))
 
 
 def test_a_build_that_cannot_be_made_is_told_in_words(home, monkeypatch):

@@ -42,9 +42,16 @@ def temporary(monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_end_is_told_apart_in_parallel(home, temporary):
+def test_every_end_is_told_apart_in_parallel(home, temporary, monkeypatch):
     """Five notebooks, four at a time: none clashes with another, none is called finished that is not, and one that
     reads another's table waits for it."""
+
+    def few(workers, *given, make=runner._Workers.__init__):
+        """The server without torch, its slowest import, which no notebook here needs."""
+        make(workers, *given)
+        workers.command[-1] = workers.command[-1].replace("import serve", "import WARM, serve; del WARM[2:5], WARM[3:]")
+
+    monkeypatch.setattr(runner._Workers, "__init__", few)
     kill, reads = "os.kill(os.getpid(), 9)", 'study.table("scores", "1_fine")'
     (home / "notebooks" / "order.yaml").write_text("1_fine: []\n2_error: [1_fine]\n")
     ends = {
