@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from scipy import stats
+from tiny_words import cases
 
 from nli_lib import claims
 from nli_lib.claims import RECORD, VERDICTS, ledger, p_value, paper_table, paper_value, read_claims, verdict
@@ -150,23 +151,7 @@ def test_verdicts(toy, low, high, word):
     assert verdict(toy, ENOUGH | {"low": low, "high": high}, "small")[0] == word
 
 
-@pytest.mark.parametrize(("kind", "change", "scale", "reason"), [
-    ({}, {"corpora": "planted"}, "small", "planted text"),
-    ({}, {"corpora": "own file;snli"}, "small", "your own corpus is no evidence"),
-    ({}, {"corpora": "mnli"}, "small", "needs snli"), ({}, {"corpora": ""}, "small", "not recorded"),
-    ({}, {"n": 99}, "small", "99 units, needs 100"),
-    ({}, {"over": "labels"}, "small", "over labels, which another study would not draw anew"),
-    ({}, {"over": math.nan}, "small", "would not draw anew"), ({}, {}, "smoke", "smoke numbers"),
-    # a trained statistic needs three trainings and an interval over them
-    ({"trained": True}, {"seeds": 1}, "small", "1 training, needs 3"),
-    ({"trained": True}, {"seeds": 2}, "small", "2 trainings, needs 3"),
-    ({"trained": True}, {"over": "pairs"}, "small", "its interval leaves out that trainings differ"),
-    ({"trained": True}, {"over": "premises and trainings"}, "small", None), ({"trained": True}, {}, "small", None),
-    ({}, {"seeds": 1}, "small", None), ({}, {"over": "pairs"}, "small", None),
-    # an absolute amount is judged at scale full, wherever it lies
-    ({"absolute": True}, {}, "small", "judged at scale full"),
-    ({"absolute": True}, {"low": 0.1, "high": 0.2}, "small", "judged at scale full"),
-    ({"absolute": True}, {}, "full", None)])  # fmt: skip
+@pytest.mark.parametrize(("kind", "change", "scale", "reason"), cases("evidence"))
 def test_evidence_that_does_not_suffice(toy, kind, change, scale, reason):
     judged, said = verdict(toy.model_copy(update=kind), ENOUGH | change, scale)
     assert (judged == HELD) if reason is None else (judged == NOT_JUDGED and reason in said)

@@ -1,7 +1,10 @@
-"""Invented words, a corpus made of them, and corpora of a test's own rows."""
+"""Invented words, a corpus made of them, corpora of a test's own rows, and tables of cases by hand."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from nli_lib.corpora.corpus import LABELS, Corpus
 
@@ -26,3 +29,8 @@ def make_corpus(n, seed=0):
     premise, hypothesis = sentences(), sentences()
     label = [WORDS.index(text.split()[0]) % 3 for text in hypothesis]
     return corpus_from(zip(premise, hypothesis, label, strict=True), uid="x", name="tiny")
+
+
+def cases(name):
+    """The table of this name in tests/cases, one case by hand a line."""
+    return yaml.safe_load((Path(__file__).parent / "cases" / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ import pytest
 from cells import functions, measured
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
-from tiny_encoder import write_encoder
+from tiny_models import write_encoder
 
 from nli_lib.stats import t_interval
 from nli_lib.study import dial

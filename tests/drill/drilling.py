@@ -60,8 +60,7 @@ def shared() -> Path:
 
 def prepare() -> None:
     """Two models with random weights and a corpus in two files, which all homes use."""
-    from tiny_encoder import write_encoder
-    from tiny_generator import make_language_model
+    from tiny_models import make_language_model, write_encoder
 
     signs, names = ("surely", "perhaps", "never"), [f"n{at}" for at in range(40)]
     labels = ("entailment", "neutral", "contradiction")

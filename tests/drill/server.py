@@ -21,6 +21,8 @@ from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tiny_words import cases
+
 PROMPT, COMPLETION = 100, 40
 TOKENS = PROMPT + COMPLETION
 USAGE = {"prompt_tokens": PROMPT, "completion_tokens": COMPLETION, "total_tokens": TOKENS}
@@ -141,21 +143,14 @@ def _begun(length=100_000):
 MODES = {
     "ok": Handler.fine,
     "after": Handler.after,
-    "empty text": lambda self: self.fine(""),
     "control characters": lambda self: self.fine("\x00\x1b[31m\u2028 \ud800 end"),
     "chat only": Handler.chat_only,
-    "chat only, 405": lambda self: self.chat_only(405),
-    "chat only, 501": lambda self: self.chat_only(501),
     "two choices": lambda self: self.useless(self.reply(choices=2)),
     "no text, length": lambda self: self.useless(self.reply(None, finish="length")),
     "no text, filtered": lambda self: self.useless(self.reply(None, finish="content_filter")),
     "no choices": lambda self: self.useless(self.reply(choices=0)),
     "choices no list": lambda self: self.useless(json.dumps({"choices": {"0": "x"}, "usage": USAGE}).encode()),
     "text no string": lambda self: self.useless(self.reply(["fine"])),
-    "usage a fraction": lambda self: self.uncounted({"prompt_tokens": 100.5, "completion_tokens": 40.5}),
-    "usage text": lambda self: self.uncounted({"prompt_tokens": "100", "completion_tokens": "40"}),
-    "usage missing": lambda self: self.uncounted(None),
-    "usage negative": lambda self: self.uncounted({"prompt_tokens": -100, "completion_tokens": -40}),
     "usage absurd": lambda self: self.uncounted({"prompt_tokens": 10**30, "completion_tokens": 10**30}),
     "truncated JSON": lambda self: self.useless(self.reply()[:60], said=False),
     "no UTF-8": lambda self: self.useless(self.reply("fine XX").replace(b"XX", b"\xff\xfe")),
@@ -170,20 +165,12 @@ MODES = {
     "echo cut by us": lambda self: self.send((" " * 50 + "x" * 270 + self.login).encode(), 400, kind="text/plain"),
     "echo cut by it": lambda self: self.send(f"You said {self.login[:-9]}".encode(), 400, kind="text/plain"),
     "error page": lambda self: self.send(PAGE.format(self.login).encode(), 502, kind="text/html"),
-    "429 with seconds": lambda self: self.once(429, Retry_After="0.05"),
-    "429 with a second": lambda self: self.once(429, Retry_After="1"),
     "429 with a date": lambda self: self.once(429, Retry_After=formatdate(time.time() + 1, usegmt=True)),
-    "429 for a week": lambda self: self.refuse(429, "slow down", Retry_After="604800"),
-    "429 with nonsense": lambda self: self.once(429, Retry_After="soon"),
     "429 for some": lambda self: (
         self.refuse(429, f"slow down, {self.login}")
         if int(self.prompt.strip("Prompt .")) % 2
         else self.fine(f"You said {self.login}.", model=f"tiny {self.login}")
     ),
-    "429 always": lambda self: self.refuse(429, "slow down"),
-    "429 once": lambda self: self.once(429),
-    "500 once": lambda self: self.once(500),
-    "503 always": lambda self: self.refuse(503, "overloaded"),
     "cut before": lambda self: self.part(b""),
     "cut within": lambda self: self.part(_begun() + b'{"choices": ['),
     "cut once": lambda self: self.part(_begun() + b"{") if self.first else self.fine(),
@@ -191,21 +178,9 @@ MODES = {
     "drip of headers": lambda self: (self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: "), self.slowly(b"x")),
     "late once": lambda self: self.slowly(b"") if self.first else self.fine(),
     "silence": lambda self: self.slowly(b""),
-    "another model": lambda self: self.fine(model="another"),
-    "400 max_tokens": lambda self: self.without(
-        "max_tokens", "max_tokens is not supported: use max_completion_tokens."
-    ),
-    "400 seed": lambda self: self.without("seed", "seed: extra inputs are not permitted"),
-    "400 temperature": lambda self: self.without("temperature", "Only the default is supported.", param="temperature"),
     "400 stop": Handler.stopped,
-    "400 with a list": lambda self: self.without("seed", "Unsupported: seed. There are stop, temperature, max_tokens."),
-    "400 both": lambda self: self.without("top_p", "temperature and top_p cannot both be given"),
     "400 with half a pair": lambda self: self.refuse(400, "half a pair: \ud800"),
-    "400 unspecific": lambda self: self.refuse(400, "bad request"),
     "401": lambda self: self.refuse(401, f"Incorrect key: {self.login}"),
-    "402": lambda self: self.refuse(402, "payment required"),
-    "quota": lambda self: self.refuse(429, "You exceeded your current quota.", "insufficient_quota"),
-    "404 model": lambda self: self.refuse(404, "The model does not exist.", "model_not_found"),
     "redirect": lambda self: self.send(b"", 307, Location=f"http://localhost:{self.server.server_port}{self.path}"),
     "wrong content type": lambda self: (self.bill(good=True), self.send(self.reply(), kind="text/html")),
     "empty body": lambda self: self.useless(b"", said=False),
@@ -213,9 +188,15 @@ MODES = {
     "number of 5000 digits": lambda self: self.useless(b'{"choices": ' + b"9" * 5000 + b"}", said=False),
     "gzip bomb": lambda self: self.useless(self.server.bomb, said=False, Content_Encoding="gzip"),
     "no gzip": lambda self: self.useless(b"plain", said=False, Content_Encoding="gzip"),
-    "equal ids": lambda self: self.fine(id="1"),
     "out of order": Handler.disordered,
 }
+
+
+def _calls(method, *given):
+    return lambda self: getattr(self, method)(*given[:-1], **given[-1])
+
+
+MODES |= {name: _calls(*call) for name, call in cases("modes").items()}
 
 
 @contextmanager

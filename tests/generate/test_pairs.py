@@ -10,7 +10,7 @@ import pytest
 import yaml
 from cells import functions
 from hypothesis import given, strategies as st
-from tiny_words import corpus_from
+from tiny_words import cases, corpus_from
 
 from nli_lib.claims import paper_value
 from nli_lib.corpora.corpus import CorpusError
@@ -29,18 +29,7 @@ def answer(text, **more):
 # ---------------------------------------------------------------- prompts
 
 # The paper's Table 8, without its italics and its last three examples.
-TABLE_8 = """Write a pair of sentences that have the same relationship as the previous examples. Examples:
-
-1. In six states, the federal investment represents almost the entire contribution for providing civil legal services \
-to low-income individuals.
-Implication: In 44 states, the federal investment does not represent the entire contribution for providing civil \
-legal services for people of low income levels.
-
-2. But if it's at all possible, plan your visit for the spring, autumn, or even the winter, when the big sightseeing \
-destinations are far less crowded.
-Implication: This destination is most crowded in the summer.
-
-3."""
+TABLE_8 = Path(__file__).with_name("table_8.txt").read_text(encoding="utf-8")
 
 
 def test_table_8_of_wanli_is_rebuilt_from_its_examples():
@@ -156,24 +145,11 @@ def test_nothing_that_can_be_used_is_an_empty_corpus():
 GIVEN = [("A dog runs.", "An animal moves."), ("A cat sleeps.", "A cat rests.")]
 
 
-@pytest.mark.parametrize(("premise", "hypothesis", "expected"), [
-    ("A man sings.", "A man makes music.", KEPT), ("A man sings.", "  abc  ", SHORT),
-    ("Four", "A man sings.", SHORT), ("Fives", "A man sings.", KEPT),
-    ("", "", SHORT),  # also a copy: the first reason counts
-    ("A man, sings!", "a man sings", COPIED),
-    ("A man  sings.", "A man sings.", KEPT),  # two blanks are not one
-    ("雨停了。", "天晴", KEPT),  # where there are no blanks, a word has a character or two
-    ("雨停了。", "天", SHORT), ("雨停了。", "雨停了", COPIED),
-    ("This pair of sentences sings.", "It does.", PHRASE), ("This Pair of Sentences sings.", "It does.", KEPT),
-    ("Nobody, says The", " speaker of it all.", PHRASE),  # written together
-    ("The speaker sings.", "Somebody sings.", PHRASE), (" A dog runs. ", "An animal moves.", EXAMPLE),
-    ("A dog runs.", "A cat rests.", KEPT),  # sides of two examples
-    ("previous examples", "Previous examples", COPIED),  # and speaks of the prompt
-    # and copies an example
-    ("The speaker sang.", "A song.", PHRASE)])  # fmt: skip
-def test_each_reason_by_hand(premise, hypothesis, expected):
+@pytest.mark.parametrize(("premise", "hypothesis", "reason"), cases("heuristics"))
+def test_each_reason_by_hand(premise, hypothesis, reason):
     pair = pd.DataFrame({"premise": [premise], "hypothesis": [hypothesis]})
-    assert made.heuristic_filter(pair, [[*GIVEN, ("The speaker sang.", "A song.")]]).reason[0] == expected
+    found = made.heuristic_filter(pair, [[*GIVEN, ("The speaker sang.", "A song.")]]).reason[0]
+    assert found == {"KEPT": KEPT, **vars(made)}[reason]
 
 
 def slow(premise, hypothesis, examples):

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_generator import make_language_model
+from tiny_models import make_language_model
 from tiny_words import make_corpus
 
 from nli_lib import paths

@@ -4,8 +4,7 @@ import contextlib
 
 import pytest
 import torch
-from tiny_encoder import SIZES, write_encoder
-from tiny_generator import make_language_model
+from tiny_models import SIZES, make_language_model, write_encoder
 from tiny_words import ENTRIES, make_corpus
 
 from nli_lib import paths

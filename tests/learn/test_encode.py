@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_generator import END as EOS, make_tokenizer
+from tiny_models import END as EOS, make_tokenizer
 from tiny_words import make_corpus
 
 from nli_lib.corpora.corpus import LABELS

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import go_through
+from tiny_models import go_through
 from tiny_words import WORDS, corpus_from
 from torch.nn import functional
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_encoder import go_through
+from tiny_models import go_through
 from tiny_words import make_corpus
 
 from nli_lib.errors import TrainingError

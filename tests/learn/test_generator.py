@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from tiny_encoder import go_through
+from tiny_models import go_through
 from tiny_words import make_corpus
 
 from nli_lib.errors import TrainingError

@@ -11,7 +11,7 @@ import torch
 import transformers
 import yaml
 from safetensors.torch import load_file
-from tiny_encoder import go_through, write_encoder
+from tiny_models import go_through, write_encoder
 from tiny_words import ENTRIES, make_corpus
 from torch import nn
 from torch.nn import functional

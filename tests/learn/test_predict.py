@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import go_through
+from tiny_models import go_through
 from tiny_words import make_corpus
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaModel
 

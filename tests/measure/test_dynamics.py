@@ -3,6 +3,7 @@
 Alone: pytest tests/measure/test_dynamics.py"""
 
 import string
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
+from tiny_words import cases
 
 from nli_lib.corpora import suites
 from nli_lib.errors import PackageError
@@ -305,24 +307,9 @@ def one(measure, premise, hypothesis):
     return float(SPURIOUS[measure]([premise], [hypothesis])[0])
 
 
-@pytest.mark.parametrize(("measure", "premise", "hypothesis", "expected"), [
-    ("word overlap", "The dog runs.", "the dog, THE cat", 2 / 4),  # types above, tokens below
-    ("word overlap", "a b", "c", 0),
-    ("length mismatch", "a b c d", "a b", 1),
-    ("length mismatch", "a", "a b c d", -0.75),  # signed
-    ("negation", "He is not here.", "He is.", 1),
-    ("negation", "Nobody is here.", "He isn't.", 0),  # blind, as the paper's is
-    ("corrected negation", "He is.", "He isn't.", 1), ("corrected negation", "He is.", "He isn\u2019t.", 1),
-    ("corrected negation", "Nobody!", "He is.", 1), ("corrected negation", "An ant.", "Went.", 0),
-    ("misspelled", "the dgo runs", "the dgo", 1 / 5),  # distinct above, all tokens of both below
-    ("misspelled", "I don't", "3", 2 / 3),  # "i" is not in this list, and "dont" looks misspelled
-    ("corrected misspelled", "don't", "the dog's", 0),
-    ("antonyms", "They win big", "They lose a small, small game", 3 / 6),  # repeats of the hypothesis count
-    ("antonyms", "up", "up down", 1 / 2),
-    # looked up from the premise only
-    ("antonyms", "They lose", "They win", 0)])  # fmt: skip
+@pytest.mark.parametrize(("measure", "premise", "hypothesis", "expected"), cases("spurious"))
 def test_spurious_measures_by_hand(measure, premise, hypothesis, expected):
-    assert one(measure, premise, hypothesis) == pytest.approx(expected)
+    assert one(measure, premise, hypothesis) == pytest.approx(float(Fraction(expected)))
 
 
 @pytest.mark.parametrize("measure", SPURIOUS)

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from cells import functions
-from tiny_encoder import write_encoder
+from tiny_models import write_encoder
 
 from nli_lib import paths
 from nli_lib.corpora import load

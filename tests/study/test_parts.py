@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tiny import place_home, write_notebook
-from tiny_encoder import write_encoder
-from tiny_generator import make_language_model
+from tiny_models import make_language_model, write_encoder
 from tiny_words import make_corpus
 
 from nli_lib import paths

@@ -14,7 +14,7 @@ import yaml
 from audited import NAMES, WORDS, call, corpus, elements, export, lines, numbers_of, ran, telling, text_of, write
 from compared import PREMISES, TITLE, TRUTH, N, S, made, whole
 from sklearn.linear_model import LogisticRegression
-from tiny_encoder import write_encoder
+from tiny_models import write_encoder
 
 from nli_lib import paths
 from nli_lib.corpora import load
