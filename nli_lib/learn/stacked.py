@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from nli_lib.corpora.corpus import Corpus
 from nli_lib.learn import fit
-from nli_lib.learn.model import find_model
+from nli_lib.learn.model import find_model, pick_device
 from nli_lib.store import RunSpec
 
 WORDS, PLACES, TYPES = (f"bert.embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
@@ -43,6 +43,15 @@ ASKED = ("enter", "evaluate", "train")  # in the order in which they are served
 
 class AloneError(Exception):
     """A training that cannot be stacked; it has not begun."""
+
+
+def each(calls: Sequence[Callable[[], object]]) -> None:
+    """Do each; where there is a GPU, their trainings together."""
+    if pick_device().type == "cuda":
+        together(calls)
+        return
+    for call in calls:
+        call()
 
 
 def together(calls: Sequence[Callable[[], object]], at_once: int = 32) -> list:

@@ -45,7 +45,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
@@ -154,24 +154,13 @@ def gather(wanted: Mapping[str, Part], study: str, only: str | None = None) -> d
         if wait and todo:
             print(f"waiting for parts that other processes make: {', '.join(todo)}", flush=True)
         if todo:
-            _each([functools.partial(make, name, path, wait=wait) for name, path in todo.items()])
+            from nli_lib.learn.stacked import each
+
+            each([functools.partial(make, name, path, wait=wait) for name, path in todo.items()])
     missing = [name for name, path in files.items() if not path.exists()]
     if missing:
         raise MissingPartsError(f"{len(missing)} of {len(wanted)} parts are missing, {missing[0]} the first")
     return {name: read(path, wanted[name].decides) for name, path in files.items()}
-
-
-def _each(calls: Sequence[Callable[[], None]]) -> None:
-    """Do each; on a GPU, all their trainings together."""
-    from torch.cuda import is_available
-
-    if len(calls) > 1 and is_available():
-        from nli_lib.learn.stacked import together
-
-        together(calls)
-    else:
-        for call in calls:
-            call()
 
 
 def _make(name: str, part: Part, path: Path) -> None:
