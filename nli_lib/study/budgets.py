@@ -292,7 +292,10 @@ class Plan(Budget):
         found, revised, _ = self._sources
         return [*found.values(), *(part for each in revised.values() for part in (each.original, each.revised))]
 
-    lacking = property(lambda self: self._sources[2])  # missing sources of added pairs, with the reason
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Missing sources of added pairs, with the reason."""
+        return self._sources[2]
 
     def additions(self, seed: int) -> dict[str, Corpus]:
         """The additions with a seed: pools to draw from, and the number of revisions to add, each with its original."""
