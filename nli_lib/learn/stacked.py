@@ -55,7 +55,7 @@ def each(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def together(calls: Sequence[Callable[[], object]], at_once: int = 32) -> list:
-    """What `calls` return, which train by `fit`, `at_once` of them together.
+    """Call `calls`, which train by `fit`, `at_once` of them together; return their results.
 
     An error in one leaves the others alone and is raised at the end.
     """
@@ -141,7 +141,7 @@ class StackedLoop(fit.Loop):
 
     @property
     def kind(self) -> str:
-        """What stacked trainings have in common: all that decides a step but the rows, and how far they are."""
+        """A key that stacked trainings share: all that decides a step but the rows, and how far they are."""
         names = {"corpus", "content", "split", "limit", "subset", "view", "validation", "model", "seed"}
         shapes = {name: each.shape for name, each in self.model.named_parameters() if "word_embeddings" not in name}
         config = self.model.config.hidden_act, self.model.config.num_attention_heads
