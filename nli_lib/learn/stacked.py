@@ -2,10 +2,10 @@
 
     runs = together([lambda: fit(spec, corpus) for spec in specs])
 
-Each training runs in a thread of its own, as it would alone: its rows in its order, its log, checkpoints, early
-stopping and files. Only a step is taken for all trainings of one shape and schedule (seeds, arms, folds), by the last
-that asks for it. Their weights are stacked, (M, ...), and the tokens of their batches follow each other without
-padding, (T, W): a linear layer is one grouped product, AdamW one call, a step of one size one captured graph.
+Each training runs in a separate thread, as it would alone: its rows in its order, its log, checkpoints, early stopping
+and files. Only a step is taken for all trainings of one shape and schedule (seeds, arms, folds), by the last that asks
+for it. Their weights are stacked, (M, ...), and the tokens of their batches follow each other without padding, (T, W):
+a linear layer is one grouped product, AdamW one call, a step of one size one captured graph.
 
 Rows of a batch do not mix, so a step gives each training what it gets alone, up to rounding; dropout masks come from
 another random stream. Only classifiers built like BERT are stacked; others are trained alone, after those.
