@@ -132,7 +132,7 @@ def _key(table: Table, row: str, column: str) -> str:
 
 CLAIMS = BOOK / "claims.yaml"
 VERDICTS = ("held", "not held", "inconclusive", "not judged")
-DRAWN = {"pairs", "premises", "words", "trainings"}  # what another study would draw again
+DRAWN = {"pairs", "premises", "words", "reviews", "trainings"}  # what another study would draw again
 TRAININGS = 3  # smallest number of trainings behind a statistic of trained models
 RECORD = ("id", "value", "low", "high", "n", "seeds", "over", "corpora")
 DECISIVE = ("not judged", "not held", "inconclusive", "held")  # the first among its parts is the claim's
