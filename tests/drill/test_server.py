@@ -101,7 +101,7 @@ def test_every_mode(tmp_path, monkeypatch, capsys, caplog, rows, mode, login):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(llm, "PAUSE", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    path, timeout = tmp_path / "journal.jsonl", 0.4 if mode in SHORT else 20.0
+    path, timeout = tmp_path / "journal.jsonl", 0.8 if mode in SHORT else 20.0
     started = time.monotonic()
     with serving(mode) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://{login}127.0.0.1:{server.server_port}/v1")
