@@ -42,7 +42,7 @@ IN_A_ROW = {
     "echo in headers": "500 Internal Server Error: oops", "error page": "502 Bad Gateway: <html>",
     "429 always": "429 Too Many Requests: slow down", "503 always": "503 Service Unavailable: overloaded",
     **dict.fromkeys(("cut before", "cut within", "no gzip"), "the answer did not come whole"),
-    **dict.fromkeys(SHORT, "no whole answer within 0.4 s"), "echo cut by us": "400 Bad Request: xxx",
+    **dict.fromkeys(SHORT, "no whole answer within 0.8 s"), "echo cut by us": "400 Bad Request: xxx",
     "echo cut by it": "400 Bad Request: You said", "400 with half a pair": "400 Bad Request: half a pair: ?",
     "400 unspecific": "400 Bad Request: bad request",
 }  # fmt: skip
