@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST = {"nli_lib": (10_795, 54), "nli_tools": (2_978, 13), "tests": (17_864, 116)}  # lines of code, files
+MOST = {"nli_lib": (10_796, 54), "nli_tools": (2_978, 13), "tests": (17_864, 116)}  # lines of code, files
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 

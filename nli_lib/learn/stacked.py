@@ -64,7 +64,8 @@ def together(calls: Sequence[Callable[[], object]], at_once: int = 32) -> list:
         part = calls[start : start + at_once]
         room = Room(len(part))
         results = [None] * len(part)
-        threads = [threading.Thread(target=_work, args=(room, results, at, call)) for at, call in enumerate(part)]
+        given = [(room, results, at, call) for at, call in enumerate(part)]
+        threads = [threading.Thread(target=_work, args=each, daemon=True) for each in given]  # a stop ends them too
         for thread in threads:
             thread.start()
         for thread in threads:
